@@ -1,0 +1,1 @@
+"""Trendmill: exact aggregates over all event trends, per sliding window and group."""
