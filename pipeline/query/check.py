@@ -1,0 +1,252 @@
+"""Tree → checked query: clauses are checked, names resolved, attributes given their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from pipeline.errors import QueryError, Span, nearest
+from pipeline.events import Kind
+from pipeline.query import tree
+from pipeline.query.automaton import Automaton, build
+from pipeline.query.checked import Query, Use
+from pipeline.query.classify import Classifier
+from pipeline.query.parser import parse
+
+
+def check(text: str, file: str = "query") -> Query:
+    """Parse and check a query's text.
+
+    >>> check("RETURN COUNT(*) PATTERN SEQ(A, B) WHERE A.x < B.x WITHIN 1 min").predicates[0].place
+    'A → B'
+    """
+    return _Checker(text, file).query()
+
+
+class _Checker:
+    def __init__(self, text: str, file: str) -> None:
+        self.text, self.file = text, file
+        self.tree = parse(text, file)
+        self.uses: dict[str, Use] = {}
+
+    def fail(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        raise QueryError(message, self.text, span, self.file, hint)
+
+    def query(self) -> Query:
+        self.windows()
+        automaton = build(self.tree.pattern, self.text, self.file)
+        variables = Variables(self, automaton)
+        classifier = Classifier(automaton, self.fail)
+        keys: dict[str, tree.Constant | None] = {}
+        for condition in tree.conjuncts(self.tree.where):
+            if isinstance(condition, tree.Equivalence):
+                self.equivalence(condition, keys)
+                classifier.equivalence(condition)
+            else:
+                self.where(condition, variables)
+                classifier.add(condition)
+        for name in self.tree.group_by.attributes:
+            self.use(name.name, Kind.ANY, name.span)
+            keys.setdefault(name.name, None)
+        self.returns(variables)
+        self.having(variables)
+        return Query(
+            tree=self.tree,
+            text=self.text,
+            file=self.file,
+            machine=classifier.machine(),
+            predicates=tuple(classifier.predicates),
+            keys=tuple(keys),
+            key_values={name: value for name, value in keys.items() if value is not None},
+            aggregates=tuple(dict.fromkeys(self.aggregates())),
+            uses=self.uses,
+            warnings=tuple(classifier.warnings),
+        )
+
+    # ------------------------------------------------------------------------------------------------------ clauses
+
+    def windows(self) -> None:
+        within, slide = self.tree.within, self.tree.slide
+        if slide is None:
+            return
+        if slide.in_events != within.in_events:
+            self.fail("WITHIN and SLIDE must both count events, or both be times", slide.span)
+        if slide.size > within.size:
+            hint = "events between two windows would be in none; SLIDE may be at most WITHIN"
+            self.fail(f"SLIDE {slide} exceeds WITHIN {within}", slide.span, hint)
+
+    def equivalence(self, condition: tree.Equivalence, keys: dict[str, tree.Constant | None]) -> None:
+        for name, value in condition.items:
+            kind = Kind.ANY if value is None else _kind(value)
+            self.use(name, kind, condition.span)
+            known = keys.get(name)
+            if known is not None and value is not None and known != value:
+                self.fail(f"{name} cannot be both {known} and {value}", condition.span)
+            keys[name] = value or known
+
+    def where(self, condition: tree.Condition, variables: Variables) -> None:
+        nested = _equivalence_inside(condition)
+        if nested:
+            self.fail(f"{nested} cannot stand inside OR or NOT", nested.span, "join it to the others by AND")
+        for comparison in tree.comparisons(condition):
+            for leaf in (*tree.leaves(comparison.left), *tree.leaves(comparison.right)):
+                if isinstance(leaf, tree.Aggregate):
+                    self.fail(f"{leaf} cannot stand in WHERE", leaf.span, "conditions on aggregates go in HAVING")
+                if isinstance(leaf, tree.Name):
+                    hint = f"write variable.{leaf} for an attribute, '{leaf.name}' for a text"
+                    self.fail(f"{leaf} has no variable", leaf.span, hint)
+                if isinstance(leaf, tree.Attribute):
+                    variables.known(leaf.variable, leaf.span)
+            self.kinds(comparison)
+        if not any(tree.attributes(condition)):
+            self.fail("this condition names no variable", condition.span)
+
+    def returns(self, variables: Variables) -> None:
+        grouped = {name.name for name in self.tree.group_by.attributes}
+        labels = {"window_start", "window_end", *grouped}
+        for item in self.tree.returns:
+            if isinstance(item.value, tree.Aggregate):
+                self.aggregate(item.value, variables)
+            elif item.value.name not in grouped:
+                close = nearest(item.value.name, grouped)
+                hint = f"did you mean {close}?" if close else f"add GROUP-BY {item.value}, or aggregate it"
+                self.fail(f"{item.value} is not in GROUP-BY", item.value.span, hint)
+            same = isinstance(item.value, tree.Name) and item.label == item.value.name
+            if item.label in labels and not same:
+                self.fail(f"two columns of the result are named {item.label}", item.span, "give one an alias: AS …")
+            labels.add(item.label)
+
+    def having(self, variables: Variables) -> None:
+        if self.tree.having is None:
+            return
+        equivalence = _equivalence_inside(self.tree.having)
+        if equivalence:
+            self.fail(f"{equivalence} cannot stand in HAVING", equivalence.span, "equivalences go in WHERE")
+        known = {name.name for name in self.tree.group_by.attributes} | {item.label for item in self.tree.returns}
+        for comparison in tree.comparisons(self.tree.having):
+            for leaf in (*tree.leaves(comparison.left), *tree.leaves(comparison.right)):
+                if isinstance(leaf, tree.Attribute):
+                    self.fail(f"{leaf} cannot stand in HAVING", leaf.span, "HAVING compares aggregates; use WHERE")
+                if isinstance(leaf, tree.Aggregate):
+                    self.aggregate(leaf, variables)
+                if isinstance(leaf, tree.Name) and leaf.name not in known:
+                    close = nearest(leaf.name, known)
+                    hint = f"did you mean {close}?" if close else "HAVING knows aggregates, aliases, GROUP-BY attributes"
+                    self.fail(f"unknown name {leaf} in HAVING", leaf.span, hint)
+            self.kinds(comparison)
+
+    def aggregate(self, aggregate: tree.Aggregate, variables: Variables) -> None:
+        if aggregate.variable is None:
+            return
+        variables.known(aggregate.variable, aggregate.span)
+        if aggregate.variable not in variables.positive:
+            hint = "a negated event is in no trend"
+            self.fail(f"{aggregate} is of a negated variable", aggregate.span, hint)
+        if aggregate.attribute is not None:
+            kind = Kind.NUMBER if aggregate.function in ("SUM", "AVG") else Kind.ANY
+            self.use(aggregate.attribute, kind, aggregate.span)
+
+    def aggregates(self) -> Iterator[tree.Aggregate]:
+        for item in self.tree.returns:
+            if isinstance(item.value, tree.Aggregate):
+                yield item.value
+        if self.tree.having is not None:
+            for comparison in tree.comparisons(self.tree.having):
+                for leaf in (*tree.leaves(comparison.left), *tree.leaves(comparison.right)):
+                    if isinstance(leaf, tree.Aggregate):
+                        yield leaf
+
+    # -------------------------------------------------------------------------------------------------------- kinds
+
+    def use(self, attribute: str, kind: Kind, span: Span) -> None:
+        known = self.uses.get(attribute)
+        if known is None or known.kind is Kind.ANY:
+            self.uses[attribute] = Use(kind, span)
+        elif kind not in (Kind.ANY, known.kind):
+            self.fail(f"{attribute} is used as {kind.value} here, and as {known.kind.value} before", span)
+
+    def kinds(self, comparison: tree.Comparison) -> None:
+        sides = (comparison.left, comparison.right)
+        known = [self.kind_of(side) for side in sides]
+        if {Kind.NUMBER, Kind.TEXT} <= set(known):
+            self.fail("this compares a text with a number", comparison.span)
+        kind = known[0] if known[0] is not Kind.ANY else known[1]
+        for side in sides:
+            if isinstance(side, tree.Attribute):
+                self.use(side.attribute, kind, side.span)
+            if isinstance(side, tree.Aggregate) and side.attribute and side.function in ("MIN", "MAX"):
+                self.use(side.attribute, kind, side.span)
+
+    def kind_of(self, expression: tree.Expression) -> Kind:
+        match expression:
+            case tree.Constant():
+                return _kind(expression)
+            case tree.Arithmetic(_, left, right):
+                self.number(left)
+                self.number(right)
+                return Kind.NUMBER
+            case tree.Minus(operand):
+                self.number(operand)
+                return Kind.NUMBER
+            case tree.Aggregate(function) if function not in ("MIN", "MAX"):
+                return Kind.NUMBER
+            case _:
+                return Kind.ANY
+
+    def number(self, operand: tree.Expression) -> None:
+        if self.kind_of(operand) is Kind.TEXT:
+            self.fail(f"{operand} is a text, and cannot be calculated with", operand.span)
+        if isinstance(operand, tree.Attribute):
+            self.use(operand.attribute, Kind.NUMBER, operand.span)
+        if isinstance(operand, tree.Aggregate) and operand.attribute:
+            self.use(operand.attribute, Kind.NUMBER, operand.span)
+
+
+class Variables:
+    """The names that the pattern binds, for finding what a condition or an aggregate means."""
+
+    def __init__(self, checker: _Checker, automaton: Automaton) -> None:
+        self.checker = checker
+        self.positive = {state.variable for state in automaton.states if state.variable is not None}
+        self.types = dict(_typed_variables(automaton))
+        self.all = self.positive | set(_negated_variables(automaton))
+
+    def known(self, name: str, span: Span) -> None:
+        """Fail where nothing in the pattern has this name."""
+        if name in self.all:
+            return
+        close = nearest(name, self.all)
+        hint = f"did you mean {close}?" if close else f"the pattern has {', '.join(sorted(self.all)) or 'no variables'}"
+        if name in self.types:
+            variable = self.types[name]
+            hint = f"{name} is a type; its variable is {variable}" if variable else "ANY(…) needs a variable to refer to it"
+        self.checker.fail(f"unknown variable {name}", span, hint)
+
+
+def _typed_variables(automaton: Automaton) -> Iterator[tuple[str, str | None]]:
+    for state in automaton.states:
+        yield from ((name, state.variable) for name in state.types)
+    for negation in automaton.negations:
+        yield from _typed_variables(negation.automaton)
+
+
+def _negated_variables(automaton: Automaton) -> Iterator[str]:
+    for negation in automaton.negations:
+        yield from (state.variable for state in negation.automaton.states if state.variable is not None)
+        yield from _negated_variables(negation.automaton)
+
+
+def _kind(constant: tree.Constant) -> Kind:
+    return Kind.TEXT if isinstance(constant.value, str) else Kind.NUMBER
+
+
+def _equivalence_inside(condition: tree.Condition) -> tree.Equivalence | None:
+    match condition:
+        case tree.Equivalence():
+            return condition
+        case tree.AllOf(parts) | tree.AnyOf(parts):
+            return next(filter(None, map(_equivalence_inside, parts)), None)
+        case tree.Complement(part):
+            return _equivalence_inside(part)
+        case _:
+            return None
