@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -76,7 +76,7 @@ class Clock:
         """
         if self.style is TimeStyle.ISO:
             whole, part = divmod(ticks, self.ticks_per_second)
-            text = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%S")
+            text = (datetime(1970, 1, 1) + timedelta(seconds=whole)).isoformat()
             digits = str(part).zfill(len(str(self.ticks_per_second)) - 1).rstrip("0")
             return f"{text}{'.' + digits if digits else ''}Z"
         seconds = Fraction(ticks, self.ticks_per_second)
@@ -93,7 +93,8 @@ class Events:
     attributes: Mapping[str, Column]
     known: tuple[str, ...]  # every column name of the input, for hints
     open_schema: bool  # JSONL: a row may leave any attribute out
-    skipped: tuple[str, ...] = field(default=())  # a message a bad row that was set aside
+    skipped: int = 0  # how many bad rows were set aside
+    skipped_examples: tuple[str, ...] = ()  # what was wrong with the first few of them
 
     def __len__(self) -> int:
         return len(self.time)

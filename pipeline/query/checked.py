@@ -137,13 +137,13 @@ class Query:
         return tuple(name.name for name in self.tree.group_by.attributes)
 
     @property
-    def types(self) -> Iterator[str]:
-        """The types that the pattern names, negated ones included."""
-        return _types(self.machine)
+    def occurrence_types(self) -> frozenset[tuple[str, ...]]:
+        """The types that each occurrence of the pattern asks for, negated ones included."""
+        return frozenset(_types(self.machine))
 
 
-def _types(machine: Machine) -> Iterator[str]:
+def _types(machine: Machine) -> Iterator[tuple[str, ...]]:
     for state in machine.automaton.states:
-        yield from state.types
+        yield state.types
     for guard in machine.guards:
         yield from _types(guard.machine)

@@ -1,0 +1,47 @@
+# The project's commands. `make` alone lists them.
+
+PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+WORKERS ?= auto
+
+VENV := .venv
+BIN  := $(VENV)/bin
+PIP  := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check format clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(VENV)/.installed ## make the environment in .venv (redone when the pinned requirements change)
+
+demo: venv ## run the shipped queries on their samples
+	@queries/demo.sh $(BIN)/trends
+
+test: venv ## run the tests (WORKERS=2 for two processes)
+	@$(BIN)/python -m pytest -n $(WORKERS)
+
+check: venv ## lint, formatting and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: venv ## format the code and sort the imports
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Two steps, so that a change of pyproject.toml does not install everything again.
+$(VENV)/.dependencies: requirements.txt requirements-dev.txt
+	@echo "making $(VENV) with $(PYTHON)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed: make PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --requirement requirements.txt --requirement requirements-dev.txt
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.dependencies pyproject.toml
+	@$(PIP) install --no-deps --editable .
+	@touch $@

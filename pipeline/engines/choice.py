@@ -1,0 +1,43 @@
+"""The engines there are, who can run a query, and which one `auto` takes."""
+
+from __future__ import annotations
+
+from pipeline.engines.contract import Engine, Refusal
+from pipeline.engines.sase import Sase
+from pipeline.errors import CannotRunError, TrendsError, nearest
+from pipeline.query.checked import Query
+
+# From the cheapest to the most general: `auto` takes the first that can run the query.
+ENGINES: tuple[Engine, ...] = (Sase(),)
+AUTO = "auto"
+
+
+def refusals(query: Query) -> dict[str, Refusal | None]:
+    """Per engine, why it cannot run the query, or None where it can."""
+    return {engine.name: engine.refuses(query) for engine in ENGINES}
+
+
+def choose(query: Query, name: str = AUTO) -> Engine:
+    """The engine of this name, or the cheapest that can run the query."""
+    if name == AUTO:
+        for engine in ENGINES:
+            if engine.refuses(query) is None:
+                return engine
+        reasons = "; ".join(f"{name}: {refusal.reason}" for name, refusal in refusals(query).items() if refusal)
+        raise CannotRunError(f"no engine can run this query ({reasons})")
+    known = {engine.name: engine for engine in ENGINES}
+    if name not in known:
+        close = nearest(name, (AUTO, *known))
+        hint = f"did you mean {close}?" if close else f"the engines are {', '.join((AUTO, *known))}"
+        raise TrendsError(f"unknown engine {name}\nhint: {hint}")
+    check_can_run(query, known[name])
+    return known[name]
+
+
+def check_can_run(query: Query, engine: Engine) -> None:
+    """Raise where an engine cannot run a query, saying which clause and which engines can."""
+    refusal = engine.refuses(query)
+    if refusal is not None:
+        able = [other for other, why in refusals(query).items() if why is None and other != engine.name]
+        others = f"engines that can: {', '.join(able)}" if able else "no other engine can run it either"
+        raise CannotRunError(f"{engine.name} cannot run this query: {refusal.clause}: {refusal.reason}\nhint: {others}")

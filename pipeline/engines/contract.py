@@ -1,0 +1,76 @@
+"""What every engine takes and gives, so that engines can be exchanged and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+from pipeline.engines.stream import Stream
+from pipeline.query.checked import Query
+
+# An exact value: a float only as an event's own value (MIN, MAX), a text likewise, None where there is no value.
+Value = int | float | Fraction | str | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """The aggregates of one group in one window, in the order of the query's aggregates."""
+
+    window_start: int
+    window_end: int
+    group: int
+    values: tuple[Value, ...]
+
+
+@dataclass
+class Cost:
+    """What a run took: as the papers count it."""
+
+    events: int = 0
+    peak_stored: int = 0  # events, pointers and aggregates kept at once
+    trends: int = 0  # trends that were built
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run gives up; None is never."""
+
+    seconds: float | None = None
+    trends: int | None = None
+    progress: Callable[[str], None] = field(default=lambda _: None)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why an engine cannot run a query: the clause, and the reason."""
+
+    clause: str
+    reason: str
+
+
+# The events of one trend in time order: (state of the automaton, index in the stream).
+Trend = tuple[tuple[int, int], ...]
+
+
+class Engine(Protocol):
+    """A way to aggregate trends."""
+
+    name: str
+    source: str  # the paper it follows
+    idea: str
+    can: str  # which queries, in words
+
+    def refuses(self, query: Query) -> Refusal | None:
+        """Why this engine cannot run the query; None where it can."""
+
+    def run(self, query: Query, stream: Stream, limits: Limits, cost: Cost) -> list[Row]:
+        """The rows of every group and window in which a trend finished; adds to `cost` as it goes."""
+
+
+class TrendBuilder(Engine, Protocol):
+    """An engine that can give the trends themselves."""
+
+    def trends(self, query: Query, stream: Stream, limits: Limits, cost: Cost) -> Iterator[Trend]:
+        """Every trend that counts in some window, once, streamed."""

@@ -1,0 +1,137 @@
+"""Conditions and expressions over columns: exact integers, two-valued logic, arithmetic as written."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.events import Array, Column, Numbers, Texts
+from pipeline.query import tree
+
+# The column of an attribute, for the events that its variable is bound to.
+Lookup = Callable[[tree.Attribute], Column]
+
+EXACT_FLOAT = 2**53  # integers up to here are floats without loss
+INT64 = 2**63 - 1
+
+_COMPARE: dict[str, Callable[[Array, Array], Array]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def holds(condition: tree.Condition, lookup: Lookup) -> Array:
+    """Where a condition holds; a comparison with a null does not, and NOT makes it hold."""
+    match condition:
+        case tree.Comparison(op, left, right):
+            return _compare(op, value(left, lookup), value(right, lookup), condition)
+        case tree.AllOf(parts):
+            return np.logical_and.reduce(np.broadcast_arrays(*(holds(part, lookup) for part in parts)))
+        case tree.AnyOf(parts):
+            return np.logical_or.reduce(np.broadcast_arrays(*(holds(part, lookup) for part in parts)))
+        case tree.Complement(part):
+            return np.logical_not(holds(part, lookup))
+    raise AssertionError(f"{condition} is no condition on events")
+
+
+def value(expression: tree.Expression, lookup: Lookup) -> Column:
+    """The values of an expression; a constant is a column of length 1, which numpy spreads over the others."""
+    match expression:
+        case tree.Attribute():
+            return lookup(expression)
+        case tree.Constant(constant):
+            return constant_column(constant)
+        case tree.Minus(operand):
+            return _calculate("-", constant_column(0), value(operand, lookup), expression)
+        case tree.Arithmetic(op, left, right):
+            return _calculate(op, value(left, lookup), value(right, lookup), expression)
+    raise AssertionError(f"{expression} is no expression on events")
+
+
+def constant_column(constant: int | float | str) -> Column:
+    """A constant as a column of one value."""
+    if isinstance(constant, str):
+        return Texts(np.zeros(1, np.int32), (constant,))
+    small = isinstance(constant, float) or abs(constant) <= INT64
+    return Numbers(np.array([constant], dtype=None if small else object), np.zeros(1, bool))
+
+
+def take(column: Column, index: Array) -> Column:
+    """The column's values at these positions."""
+    if isinstance(column, Texts):
+        return Texts(column.codes[index], column.words)
+    return Numbers(column.values[index], column.null[index])
+
+
+def common(left: Column, right: Column, what: object) -> tuple[Array, Array]:
+    """Two columns as arrays that compare as their values do, exactly."""
+    if isinstance(left, Texts) and isinstance(right, Texts):
+        if left.words == right.words:
+            return left.codes, right.codes
+        words = {word: code for code, word in enumerate(sorted({*left.words, *right.words}))}
+        return _recoded(left, words), _recoded(right, words)
+    if isinstance(left, Numbers) and isinstance(right, Numbers):
+        if left.values.dtype == right.values.dtype or not (_is_wide(left) or _is_wide(right)):
+            return left.values, right.values
+        return left.values.astype(object), right.values.astype(object)
+    raise InputError(f"{what} compares text with numbers in this input\nhint: look at the columns' values")
+
+
+def _compare(op: str, left: Column, right: Column, what: tree.Comparison) -> Array:
+    one, two = common(left, right, what)
+    return np.asarray(_COMPARE[op](one, two), bool) & ~left.null & ~right.null
+
+
+def _recoded(texts: Texts, words: dict[str, int]) -> Array:
+    codes = np.array([words[word] for word in texts.words] + [-1], np.int32)
+    return codes[texts.codes]
+
+
+def _is_wide(numbers: Numbers) -> bool:
+    """Whether these integers would lose digits as floats."""
+    values = numbers.values
+    if values.dtype == np.float64:
+        return False
+    return values.dtype == object or _bound(values) > EXACT_FLOAT
+
+
+def _bound(values: Array) -> int:
+    return 0 if not len(values) else max(abs(int(values.max())), abs(int(values.min())))
+
+
+def _calculate(op: str, left: Column, right: Column, what: tree.Expression) -> Numbers:
+    if not (isinstance(left, Numbers) and isinstance(right, Numbers)):
+        raise InputError(f"{what} calculates with text in this input\nhint: look at the columns' values")
+    one, two, null = left.values, right.values, left.null | right.null
+    if op == "/":
+        zero = np.asarray(two == 0, bool)
+        two, null = np.where(zero, 1, two), null | zero
+    if _needs_objects(op, left, right):
+        one, two = one.astype(object), two.astype(object)
+    try:
+        with np.errstate(all="ignore"):
+            result = np.asarray(
+                {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}[op](one, two)
+            )
+    except OverflowError:
+        raise InputError(f"{what} meets integers too large for a fraction\nhint: look at the columns' values") from None
+    undefined = np.array([r != r for r in result]) if result.dtype == object else np.isnan(result) if result.dtype == float else False
+    null = null | undefined
+    return Numbers(np.where(null, 0, result), np.asarray(null))
+
+
+def _needs_objects(op: str, left: Numbers, right: Numbers) -> bool:
+    """Whether machine arithmetic could overflow or lose a digit that Python's integers keep."""
+    if object in (left.values.dtype, right.values.dtype):
+        return True
+    if np.float64 in (left.values.dtype, right.values.dtype) or op == "/":
+        return _is_wide(left) or _is_wide(right)
+    one, two = _bound(left.values), _bound(right.values)
+    return (one * two if op == "*" else one + two) > INT64

@@ -1,0 +1,176 @@
+"""Rows of an engine → rows for people: HAVING applied, windows and numbers written out, ordered by window and group."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from pipeline.engines.contract import Row, Value
+from pipeline.engines.stream import Stream
+from pipeline.events import Column, Texts
+from pipeline.query import tree
+from pipeline.query.checked import Query
+
+DEFAULT_MAX_BITS = 65_536
+
+# A value as JSON holds it.
+Shown = int | float | str | None
+
+
+def result_rows(
+    query: Query, stream: Stream, rows: list[Row], max_bits: int = DEFAULT_MAX_BITS
+) -> list[dict[str, Any]]:
+    """The rows of a result: one object each, as JSONL gives them."""
+    ordered = sorted(rows, key=lambda row: (row.window_start, row.group))
+    return [_shown(query, stream, row, max_bits) for row in ordered if _is_kept(query, stream, row)]
+
+
+def _shown(query: Query, stream: Stream, row: Row, max_bits: int) -> dict[str, Any]:
+    aggregates = dict(zip(query.aggregates, row.values, strict=True))
+    group = _group(query, stream, row)
+    place = int if stream.window.in_events else stream.clock.show
+    shown: dict[str, Any] = {"window_start": place(row.window_start), "window_end": place(row.window_end), **group}
+    exact = True
+    for item in query.tree.returns:
+        if isinstance(item.value, tree.Name):
+            shown[item.label] = group[item.value.name]
+            continue
+        assert isinstance(item.value, tree.Aggregate)
+        value = aggregates[item.value]
+        exact &= not (isinstance(value, int) and value.bit_length() > max_bits)
+        shown[item.label] = show_value(value, max_bits)
+    return shown if exact else {**shown, "exact": False}
+
+
+def _group(query: Query, stream: Stream, row: Row) -> dict[str, Shown]:
+    values = (column[row.group] for column in stream.groups)
+    return {
+        name: value.item() if hasattr(value, "item") else value
+        for name, value in zip(query.group_by, values, strict=True)
+    }
+
+
+def show_value(value: Value, max_bits: int = DEFAULT_MAX_BITS) -> Shown:
+    """An exact value as it is shown: integers in full up to so many bits, fractions rounded once.
+
+    >>> show_value(2**70), show_value(2**70, 64), show_value(Fraction(1, 3)), show_value(Fraction(10**400, 3))
+    (1180591620717411303424, '1.1806e21', 0.3333333333333333, '3.3333e399')
+    """
+    if isinstance(value, int) and value.bit_length() > max_bits:
+        return decimal_text(Fraction(value))
+    if isinstance(value, Fraction):
+        try:
+            return float(value)
+        except OverflowError:
+            return decimal_text(value)
+    return value
+
+
+def show_event_value(column: Column, row: int) -> Shown:
+    """An event's own value."""
+    if column.null[row]:
+        return None
+    if isinstance(column, Texts):
+        return column.words[column.codes[row]]
+    value = column.values[row]
+    return value.item() if hasattr(value, "item") else value  # type: ignore[no-any-return]
+
+
+def decimal_text(value: Fraction) -> str:
+    """A number of any size with five digits.
+
+    >>> decimal_text(Fraction(2**65536)), decimal_text(Fraction(-99999999))
+    ('2.0035e19728', '-1.0000e8')
+    """
+    if value == 0:
+        return "0.0000e0"
+    size = abs(value)
+    # log10 from the numbers of bits is off by at most one; the digits then say which it is.
+    exponent = (size.numerator.bit_length() - size.denominator.bit_length()) * 30103 // 100000
+    while size >= Fraction(10) ** (exponent + 1):
+        exponent += 1
+    while size < Fraction(10) ** exponent:
+        exponent -= 1
+    digits = round(size / Fraction(10) ** (exponent - 4))
+    if digits == 100000:
+        digits, exponent = 10000, exponent + 1
+    return f"{'-' if value < 0 else ''}{digits // 10000}.{digits % 10000:04d}e{exponent}"
+
+
+# --------------------------------------------------------------------------------------------------------------- HAVING
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_CALCULATE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+def _is_kept(query: Query, stream: Stream, row: Row) -> bool:
+    if query.tree.having is None:
+        return True
+    values: dict[object, Value] = {
+        aggregate: _comparable(value) for aggregate, value in zip(query.aggregates, row.values, strict=True)
+    }
+    names: dict[str, Value] = dict(_group(query, stream, row))
+    for item in query.tree.returns:
+        if isinstance(item.value, tree.Aggregate):
+            names[item.label] = values[item.value]
+        else:
+            names[item.label] = names[item.value.name]
+    return _holds(query.tree.having, values, names)
+
+
+def _comparable(value: Value) -> Value:
+    """HAVING compares what is shown: a fraction that a float can hold is that float."""
+    shown = show_value(value) if isinstance(value, Fraction) else value
+    return value if isinstance(shown, str) else shown
+
+
+def _holds(condition: tree.Condition, values: Mapping[object, Value], names: Mapping[str, Value]) -> bool:
+    match condition:
+        case tree.AllOf(parts):
+            return all(_holds(part, values, names) for part in parts)
+        case tree.AnyOf(parts):
+            return any(_holds(part, values, names) for part in parts)
+        case tree.Complement(part):
+            return not _holds(part, values, names)
+        case tree.Comparison(op, left, right):
+            one, two = _value(left, values, names), _value(right, values, names)
+            comparable = one is not None and two is not None and isinstance(one, str) == isinstance(two, str)
+            return comparable and _COMPARE[op](one, two)
+    raise AssertionError(f"{condition} cannot stand in HAVING")
+
+
+def _value(expression: tree.Expression, values: Mapping[object, Value], names: Mapping[str, Value]) -> Value:
+    match expression:
+        case tree.Constant(constant):
+            return constant
+        case tree.Name(name):
+            return names[name]
+        case tree.Minus(operand):
+            return _calculated("-", 0, _value(operand, values, names))
+        case tree.Arithmetic(op, left, right):
+            return _calculated(op, _value(left, values, names), _value(right, values, names))
+        case _:
+            return values[expression]
+
+
+def _calculated(op: str, left: Value, right: Value) -> Value:
+    if left is None or right is None or isinstance(left, str) or isinstance(right, str) or (op == "/" and right == 0):
+        return None
+    try:
+        return _CALCULATE[op](left, right)  # type: ignore[no-any-return]
+    except OverflowError:
+        return _CALCULATE[op](Fraction(left), Fraction(right))  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Raw formats become events: one file a format."""
