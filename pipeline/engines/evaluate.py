@@ -81,6 +81,8 @@ def common(left: Column, right: Column, what: object) -> tuple[Array, Array]:
         if left.values.dtype == right.values.dtype or not (_is_wide(left) or _is_wide(right)):
             return left.values, right.values
         return left.values.astype(object), right.values.astype(object)
+    if np.all(left.null) or np.all(right.null):
+        return np.zeros(len(left), np.int64), np.zeros(len(right), np.int64)
     raise InputError(f"{what} compares text with numbers in this input\nhint: look at the columns' values")
 
 
@@ -107,8 +109,7 @@ def _bound(values: Array) -> int:
 
 
 def _calculate(op: str, left: Column, right: Column, what: tree.Expression) -> Numbers:
-    if not (isinstance(left, Numbers) and isinstance(right, Numbers)):
-        raise InputError(f"{what} calculates with text in this input\nhint: look at the columns' values")
+    left, right = _as_numbers(left, what), _as_numbers(right, what)
     one, two, null = left.values, right.values, left.null | right.null
     if op == "/":
         zero = np.asarray(two == 0, bool)
@@ -122,9 +123,16 @@ def _calculate(op: str, left: Column, right: Column, what: tree.Expression) -> N
             )
     except OverflowError:
         raise InputError(f"{what} meets integers too large for a fraction\nhint: look at the columns' values") from None
-    undefined = np.array([r != r for r in result]) if result.dtype == object else np.isnan(result) if result.dtype == float else False
-    null = null | undefined
-    return Numbers(np.where(null, 0, result), np.asarray(null))
+    null = null | np.asarray(result != result, bool)  # NaN: infinity less infinity
+    return Numbers(np.where(null, 0, result), null)
+
+
+def _as_numbers(column: Column, what: tree.Expression) -> Numbers:
+    if isinstance(column, Texts):
+        if not np.all(column.null):
+            raise InputError(f"{what} calculates with text in this input\nhint: look at the columns' values")
+        return Numbers(np.zeros(len(column), np.int64), column.null)
+    return column
 
 
 def _needs_objects(op: str, left: Numbers, right: Numbers) -> bool:

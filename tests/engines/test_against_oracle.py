@@ -11,18 +11,9 @@ from hypothesis import strategies as st
 
 from tests.oracle import Event, Query, Row, Value, answer
 from tests.product import CannotRun, product_rows
-from tests.strategies import ANY_MATCH, EVERYTHING, PLAIN_SEQUENCES, SEQUENCES, Shape, cases, stream_text
+from tests.strategies import EVERYTHING, Shape, cases, stream_text
 
-ENGINES: dict[str, Shape] = {
-    "auto": EVERYTHING,
-    "sase": EVERYTHING,
-    "pane": EVERYTHING,
-    "cogra": EVERYTHING,
-    "greta": ANY_MATCH,
-    "aseq": PLAIN_SEQUENCES,
-    "fla": SEQUENCES,
-    "prc": SEQUENCES,
-}
+ENGINES: dict[str, Shape] = {"auto": EVERYTHING, "sase": EVERYTHING}
 RUN_EVERYTHING = ("auto", "sase")
 
 many = settings(
