@@ -13,16 +13,17 @@ over lists, each window is enumerated on its own, and nothing is remembered from
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
-from itertools import product
+from itertools import pairwise, product
+from typing import Any, TypeVar
 
 Value = int | float | str | None
 Row = dict[str, Value]
 
-COMPARE: dict[str, Callable[[Value, Value], bool]] = {
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, "=": operator.eq, "!=": operator.ne, ">=": operator.ge, ">": operator.gt,
 }  # fmt: skip
 LEVELS = (("OR",), ("AND",), tuple(COMPARE), ("+", "-"), ("*", "/"))
@@ -222,10 +223,11 @@ class Query:
         return " ".join(f"{word} {text}" for word, text in clauses.items() if text) + f" {self.window}"
 
 
-# ---- Conditions: two-valued, "a comparison with a null is false", "arithmetic on a null and a division by zero" null ----
+# ---- Conditions: "a comparison with a null is false (two-valued: NOT makes it true)" ----
 
 
-def value(term: Term, env: dict[str, Event] | Row) -> Value:
+def value(term: Term, env: Mapping[str, Any]) -> Any:
+    """`env` has an event a role, or in HAVING a value an aggregate."""
     match term:
         case Const(constant):
             return constant
@@ -234,11 +236,13 @@ def value(term: Term, env: dict[str, Event] | Row) -> Value:
         case Aggregate():
             return env[str(term)]
         case Binary(sign, left, right):
+            # "arithmetic on a null and a division by zero give null"
             a, b = value(left, env), value(right, env)
             return None if a is None or b is None or (sign == "/" and b == 0) else ARITHMETIC[sign](a, b)
+    raise TypeError(term)
 
 
-def holds(condition: Term, env: dict[str, Event] | Row) -> bool:
+def holds(condition: Term, env: Mapping[str, Any]) -> bool:
     match condition:
         case Negated(part):
             return not holds(part, env)
@@ -249,11 +253,12 @@ def holds(condition: Term, env: dict[str, Event] | Row) -> bool:
         case Binary(sign, left, right):
             a, b = value(left, env), value(right, env)
             return a is not None and b is not None and COMPARE[sign](a, b)
+    raise TypeError(condition)
 
 
-def leaves(term: Term) -> set[Attr | Aggregate]:
+def leaves(term: Term) -> set[Attr]:
     match term:
-        case Attr() | Aggregate():
+        case Attr():
             return {term}
         case Binary(_, left, right):
             return leaves(left) | leaves(right)
@@ -262,12 +267,24 @@ def leaves(term: Term) -> set[Attr | Aggregate]:
     return set()
 
 
+def totals(term: Term) -> set[Aggregate]:
+    """The aggregates that a condition of HAVING names."""
+    match term:
+        case Aggregate():
+            return {term}
+        case Binary(_, left, right):
+            return totals(left) | totals(right)
+        case Negated(part):
+            return totals(part)
+    return set()
+
+
 def variables(condition: Term) -> set[str]:
     return {leaf.variable for leaf in leaves(condition)}
 
 
 def roles(condition: Term) -> set[str]:
-    return {leaf.role for leaf in leaves(condition) if isinstance(leaf, Attr)}
+    return {leaf.role for leaf in leaves(condition)}
 
 
 # ---- The position automaton: "one state an occurrence, first, last and follow sets" ----
@@ -296,6 +313,11 @@ class Automaton:
     @property
     def states(self) -> list[State]:
         return list({s: s for s in [*self.first, *self.last, *(s for edge in self.follow for s in edge)]})
+
+    @property
+    def negations(self) -> set[Automaton]:
+        entries = [*self.first.values(), *self.last.values(), *self.follow.values()]
+        return {negation for ways in entries for way in ways for negation in way}
 
     @property
     def variables(self) -> set[str]:
@@ -327,7 +349,10 @@ def compiled(pattern: Pattern, source: tuple[int, ...] = ()) -> Automaton:
             return joined(reduce(joined, copies[:least], NOTHING), tail)
 
 
-def merged(*tables: dict) -> dict:
+Entry = TypeVar("Entry")
+
+
+def merged(*tables: dict[Entry, set[Way]]) -> dict[Entry, set[Way]]:
     return {key: set().union(*(t.get(key, set()) for t in tables)) for table in tables for key in table}
 
 
@@ -382,18 +407,20 @@ def constrained(condition: Term, automaton: Automaton) -> set[tuple[State, State
 
 
 class Matcher:
-    """The matches of one automaton, the trend's own or that of a negation within `outer`, with what WHERE says of it."""
+    """The matches of one automaton, the trend's own or a negation's within `outer`, with what WHERE says of it."""
 
-    def __init__(self, automaton: Automaton, where: tuple[Term, ...], semantics: str, outer: Automaton = NOTHING) -> None:
+    def __init__(
+        self, automaton: Automaton, where: tuple[Term, ...], semantics: str, outer: Automaton = NOTHING
+    ) -> None:
         mine = automaton.variables
         own = [c for c in where if variables(c) <= mine]
         self.automaton, self.semantics = automaton, semantics
         self.local = [c for c in own if len(roles(c)) == 1]
         self.edges = [(c, edges) for c in own if len(roles(c)) == 2 and (edges := constrained(c, automaton))]
         self.whole = [c for c in own if c not in self.local and c not in [c for c, _ in self.edges]]
-        self.links = [c for c in where if variables(c) & mine and variables(c) - mine and variables(c) <= mine | outer.variables]
-        ways = [way for table in (automaton.first, automaton.last, automaton.follow) for ways in table.values() for way in ways]
-        self.guards = {n: Matcher(n, where, "skip-till-any-match", automaton) for way in ways for n in way}
+        both = mine | outer.variables
+        self.links = [c for c in where if variables(c) & mine and variables(c) - mine and variables(c) <= both]
+        self.guards = {n: Matcher(n, where, "skip-till-any-match", automaton) for n in automaton.negations}
 
     def bindable(self, state: State, event: Event) -> bool:
         name = state.atom.variable
@@ -441,7 +468,7 @@ class Matcher:
 
     def finished(self, path: Path, events: list[Event], before: list[Event], after: list[Event]) -> bool:
         """No negation blocks one of the path's gaps or its two ends, and the conditions on the whole of it hold."""
-        steps = list(zip(path, path[1:], strict=False))
+        steps = list(pairwise(path))
         follow = self.automaton.follow
         return (
             self.open(self.automaton.first[path[0][0]], before, [path[0]], path)
@@ -464,8 +491,8 @@ class Matcher:
     def blocks(self, gap: list[Event], ends: Path, trend: Path | None) -> bool:
         """A match lies in the gap, and "those [conditions] that link it to the trend's own events" hold.
 
-        A link speaks of the gap's ends if they bear its name, else of each event of the trend that does. While the trend
-        is not known yet (None), a link of that other kind makes the negation not block.
+        A link speaks of the gap's ends if they bear its name, else of each event of the trend that does. While the
+        trend is not known yet (None), a link of that other kind makes the negation not block.
         """
         near = {s.atom.variable for s, _ in ends}
         if trend is None and any(variables(c) - self.automaton.variables - near for c in self.links):
@@ -561,6 +588,7 @@ def trends(query: Query, events: list[Event]) -> Iterator[list[tuple[str, Event]
 def answer(query: Query, events: list[Event]) -> list[Row]:
     """The rows of `trends run --format jsonl`."""
     found = list(finished_trends(query, events))
+    windows: dict[tuple[int, int, tuple[Value, ...]], list[Path]]
     if query.window.slide:
         windows = {(f.start, f.end, f.group): [] for f in found}
         for f in found:
@@ -573,7 +601,7 @@ def answer(query: Query, events: list[Event]) -> list[Row]:
         }
     rows = []
     for (start, end, group), paths in sorted(windows.items(), key=lambda item: item[0]):
-        wanted = {a for c in query.having for a in leaves(c)} | set(query.returns)
+        wanted = {a for c in query.having for a in totals(c)} | set(query.returns)
         values = {str(a): aggregate(a, paths) for a in wanted}
         if all(holds(c, values) for c in query.having):
             keys = {"window_start": start, "window_end": end} | dict(zip(query.group_by, group, strict=True))

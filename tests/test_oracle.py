@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from itertools import combinations, product
+from functools import cache, reduce
+from itertools import combinations, pairwise, product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -179,72 +181,84 @@ def test_groups_keys_and_having() -> None:
 
 
 def test_aggregates_without_a_value_are_null() -> None:
-    returns = tuple(Aggregate(f, "A", "x") for f in ("COUNT", "SUM", "AVG", "MIN", "MAX")) + (Aggregate("COUNT", "A"),)
+    of_x = (Aggregate(function, "A", "x") for function in ("COUNT", "SUM", "AVG", "MIN", "MAX"))
+    returns = (*of_x, Aggregate("COUNT", "A"))
     (row,) = answer(Query(A, ALL, returns), stream("a1 a2"))
     assert list(row.values())[2:] == [0, None, None, None, None, 2]
 
 
 # ---- A second brute force: the words of the pattern, without its automaton ----
 
-Word = tuple  # gap, occurrence, gap, occurrence, …, gap: a gap is the set of the negations in it
+Occurrence = tuple[tuple[int, ...], Atom]
+Gap = frozenset[Pattern]
+Word = tuple[tuple[Occurrence, ...], tuple[Gap, ...]]  # the gaps are before, between and after the occurrences
 LONGEST = 6
 EXAMPLES = int(os.environ.get("TRENDS_EXAMPLES", "300"))
+EMPTY: Word = ((), (frozenset(),))
 
 
+@cache
 def words(pattern: Pattern, place: tuple[int, ...] = ()) -> set[Word]:
-    """What the pattern means as a set of words of at most LONGEST occurrences; those of `{n,m}`'s copies are distinct."""
+    """What the pattern means: its words of at most LONGEST occurrences; each copy that `{n,m}` makes is its own."""
     match pattern:
         case Atom():
-            return {(frozenset(), (place, pattern.types), frozenset())}
+            return {(((place, pattern),), (frozenset(), frozenset()))}
         case Not(part):
-            return {(frozenset({part}),)}
+            return {((), (frozenset({part}),))}
         case Or(parts):
-            return set().union(*(words(part, (*place, i)) for i, part in enumerate(parts)))
+            return {word for i, part in enumerate(parts) for word in words(part, (*place, i))}
         case Seq(parts):
-            return chained([words(part, (*place, i)) for i, part in enumerate(parts)])
+            return reduce(chained, [words(part, (*place, i)) for i, part in enumerate(parts)])
         case Repeat(part, least, most):
             copies = [words(part, (*place, i)) for i in range(most or max(least, 1))]
             if most is None:
-                while len(more := copies[-1] | chained([copies[-1], copies[-1]])) > len(copies[-1]):
+                once = copies[-1]
+                while len(more := copies[-1] | chained(copies[-1], once)) > len(copies[-1]):
                     copies[-1] = more
-            return set().union(*(chained(copies[:n]) for n in range(least, len(copies) + 1)))
-    raise TypeError(pattern)
+            lengths = range(least, len(copies) + 1)
+            return {word for n in lengths for word in reduce(chained, copies[:n], {EMPTY})}
 
 
-def chained(sets: list[set[Word]]) -> set[Word]:
-    result: set[Word] = {(frozenset(),)}
-    for some in sets:
-        both = ((*left[:-1], left[-1] | right[0], *right[1:]) for left, right in product(result, some))
-        result = {word for word in both if len(word) <= 2 * LONGEST + 1}
-    return result
+def chained(left: set[Word], right: set[Word]) -> set[Word]:
+    both = (((*a, *b), (*gaps[:-1], gaps[-1] | more[0], *more[1:])) for (a, gaps), (b, more) in product(left, right))
+    return {word for word in both if len(word[0]) <= LONGEST}
 
 
-def word_matches(pattern: Pattern, events: list[Event], semantics: str) -> set[tuple]:
+def word_matches(pattern: Pattern, events: list[Event], semantics: str) -> set[tuple[tuple[Occurrence, ...], str]]:
     """Every choice of events in strict order of time, against every word; a negation's match is found the same way."""
     language = words(pattern)
-    edges = {word[i : i + 3] for word in language for i in range(1, len(word) - 2, 2)}
+    edges = {(v, gap, w) for word, gaps in language for v, gap, w in zip(word, gaps[1:], word[1:], strict=False)}
 
-    def clear(gap: frozenset, low: float, high: float) -> bool:
-        inside = [e for e in events if low < e.time < high]
-        return not any(word_matches(n, inside, ANY) for n in gap)
+    @cache
+    def clear(gap: Gap, low: float, high: float) -> bool:
+        return not any(word_matches(n, [e for e in events if low < e.time < high], ANY) for n in gap)
 
-    def used_up(x: Event, occurrence: tuple, y: Event) -> bool:
-        ends = [(e, gap) for v, gap, w in edges if v == occurrence for e in events if e.type in w[1]]
-        return any(x.time < e.time < y.time and clear(gap, x.time, e.time) for e, gap in ends)
+    def used_up(x: Event, occurrence: Occurrence, y: Event) -> bool:
+        inside = [e for e in events if x.time < e.time < y.time]
+        return any(
+            e.type in w[1].types and clear(gap, x.time, e.time)
+            for v, gap, w in edges
+            if v == occurrence
+            for e in inside
+        )
 
     result = set()
-    for word, n in ((word, len(word) // 2) for word in language if len(word) > 1):
-        for chosen in combinations(events, n):
-            times = [float("-inf"), *(e.time for e in chosen), float("inf")]
-            pairs = list(zip(chosen, word[1::2], chosen[1:], strict=False))
-            if (
-                all(low < high for low, high in zip(times, times[1:], strict=False))
-                and all(e.type in occurrence[1] for e, occurrence in zip(chosen, word[1::2], strict=True))
-                and all(clear(gap, *span) for gap, *span in zip(word[::2], times, times[1:], strict=False))
-                and (semantics != NEXT or not any(used_up(x, v, y) for x, v, y in pairs))
-                and (semantics != CONTIGUOUS or not any(x.time < e.time < y.time for x, _, y in pairs for e in events))
-            ):
-                result.add((word[1::2], tuple(map(id, chosen))))
+    for length in range(1, LONGEST + 1):
+        for places in combinations(range(len(events)), length):
+            chosen = [events[i] for i in places]
+            spans = list(pairwise([-math.inf, *(e.time for e in chosen), math.inf]))
+            if any(low >= high for low, high in spans):
+                continue
+            if semantics == CONTIGUOUS and any(low < e.time < high for low, high in spans[1:-1] for e in events):
+                continue
+            for word, gaps in language:
+                if (
+                    len(word) == length
+                    and all(e.type in atom.types for e, (_, atom) in zip(chosen, word, strict=True))
+                    and all(clear(gap, *span) for gap, span in zip(gaps, spans, strict=True))
+                    and not (semantics == NEXT and any(map(used_up, chosen, word, chosen[1:])))
+                ):
+                    result.add((word, str(places)))
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -43,6 +43,7 @@ class Measures:
     weights: list[Array] = field(default_factory=list)
     sums: list[Exact] = field(default_factory=list)
     _known: dict[tuple[int, str, str | None], int] = field(default_factory=dict)
+    _values: dict[str, Sequence[Value]] = field(default_factory=dict)  # of MIN and MAX, by rank
 
     def need(self, aggregate: tree.Aggregate) -> None:
         """Add the measures that an aggregate is calculated from."""
@@ -59,8 +60,8 @@ class Measures:
         if aggregate.function == "COUNT":
             return int(row[at[COUNT]])
         if aggregate.function in ("MIN", "MAX"):
-            assert aggregate.attribute is not None
-            return self._ranked(self.columns[aggregate.attribute], int(row[at[_KINDS[aggregate.function][0]]]))
+            rank = int(row[at[_KINDS[aggregate.function][0]]])
+            return None if rank in (NO_MINIMUM, NO_MAXIMUM) else self._values[aggregate.attribute or ""][rank]
         count = int(row[at[COUNT]])
         if not count:
             return None
@@ -88,15 +89,9 @@ class Measures:
             self.sums.append(exact(column))
         else:
             none = NO_MINIMUM if kind == MINIMUM else NO_MAXIMUM
-            self.weights.append(np.where(column.null, none, _ranks(column)).astype(np.int64))
-
-    def _ranked(self, column: Column, rank: int) -> Value:
-        if rank in (NO_MINIMUM, NO_MAXIMUM):
-            return None
-        if isinstance(column, Texts):
-            return column.words[rank]
-        value = np.unique(column.values)[rank]
-        return value.item() if isinstance(value, np.generic) else int(value)
+            values, ranks = (column.words, column.codes) if isinstance(column, Texts) else _ranked(column)
+            self._values[attribute] = values
+            self.weights.append(np.where(column.null, none, ranks).astype(np.int64))
 
 
 _KINDS = {"COUNT": (COUNT,), "SUM": (SUM, COUNT), "AVG": (SUM, COUNT), "MIN": (MINIMUM,), "MAX": (MAXIMUM,)}
@@ -143,7 +138,6 @@ def _trailing_zeros(digits: Array) -> Array:
     return (np.frexp(lowest.astype(np.float64))[1] - 1).astype(np.int64)
 
 
-def _ranks(column: Column) -> Array:
-    if isinstance(column, Texts):
-        return column.codes
-    return np.unique(column.values, return_inverse=True)[1]
+def _ranked(column: Numbers) -> tuple[list[Value], Array]:
+    values, ranks = np.unique(column.values, return_inverse=True)
+    return values.tolist(), ranks

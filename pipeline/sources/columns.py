@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.events import Array, Column, Numbers, Texts
-from pipeline.sources.numbers import join_numbers, numbers_from_text, numbers_from_words
+from pipeline.sources.numbers import fill, join_numbers, numbers_from_text, numbers_from_words
 
 Bad = dict[int, str]  # position in the batch → what is wrong there
 
@@ -84,8 +84,10 @@ class TextColumn:
             return pa.array([], pa.large_string()), np.empty(0, np.int32)
         chunks = pa.chunked_array(self._chunks).unify_dictionaries().chunks
         self._chunks = []
-        codes = [chunk.indices.fill_null(-1).to_numpy() for chunk in chunks]
-        return chunks[0].dictionary, np.concatenate(codes).astype(np.int32, copy=False)
+        words, codes = chunks[0].dictionary, np.empty(sum(map(len, chunks)), np.int32)
+        for part, chunk in fill(codes, chunks, len):
+            part[:] = chunk.indices.fill_null(-1).to_numpy()
+        return words, codes
 
 
 class GuessedColumn(TextColumn):

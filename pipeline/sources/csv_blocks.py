@@ -87,7 +87,7 @@ def _cut_out(text: bytes, line: int, width: int, final: bool) -> tuple[Block, by
 
 
 def _record_length(lines: list[bytes], start: int, width: int) -> int | None:
-    """How many lines the record takes that starts here: None if the last line leaves it open, 0 if it makes no sense."""
+    """How many lines the record from here on takes; None if the last line leaves it open, 0 if it makes no sense."""
     alone = csv.reader(chain([lines[start].decode()], _OPEN))
     with suppress(_StillOpen):
         next(alone)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.events import Array, Numbers
+
+Chunk = TypeVar("Chunk")
 
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -133,16 +135,29 @@ def numbers_from_words(words: Any) -> Numbers | None:
     return Numbers(values, null) if np.isfinite(values).all() else None
 
 
-def join_numbers(chunks: Sequence[Numbers]) -> Numbers:
-    """One column of all chunks: float64 if one is, else Python integers if one is, else int64.
+def join_numbers(chunks: list[Numbers]) -> Numbers:
+    """One column of all chunks, which are used up: float64 if one is, else Python integers if one is, else int64.
 
     An integer that float64 cannot hold beside decimal numbers raises OverflowError.
     """
-    if not chunks:
-        return Numbers(np.empty(0, np.int64), np.empty(0, np.bool_))
     kinds = {chunk.values.dtype.kind for chunk in chunks}
-    values = [_as_floats(chunk.values) if "f" in kinds else chunk.values for chunk in chunks]
-    return Numbers(np.concatenate(values), np.concatenate([chunk.null for chunk in chunks]))
+    values: Array = np.empty(
+        sum(map(len, chunks)), np.float64 if "f" in kinds else object if "O" in kinds else np.int64
+    )
+    null = np.concatenate([np.empty(0, np.bool_), *(chunk.null for chunk in chunks)])
+    for part, chunk in fill(values, chunks, len):
+        part[:] = _as_floats(chunk.values) if "f" in kinds else chunk.values
+    return Numbers(values, null)
+
+
+def fill(whole: Array, chunks: list[Chunk], length: Callable[[Chunk], int]) -> Iterator[tuple[Array, Chunk]]:
+    """The part of an array that each chunk is to fill; a chunk's memory is free once it has."""
+    start = 0
+    chunks.reverse()
+    while chunks:
+        chunk = chunks.pop()
+        yield whole[start : start + length(chunk)], chunk
+        start += length(chunk)
 
 
 def _as_floats(values: Array) -> Array:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.errors import InputError
 from pipeline.events import Array, Clock, Numbers, TimeStyle
 from pipeline.sources.columns import Bad
-from pipeline.sources.numbers import INTEGER, NUMBER, cast, letters, null_mask, shorten
+from pipeline.sources.numbers import INTEGER, NUMBER, cast, fill, letters, null_mask, shorten
 
 LIMIT = 2**63 - 1
 MOST_DECIMALS = 18  # 10**19 ticks a second would leave no room for a single second
@@ -77,10 +77,12 @@ class TimeColumn:
                     f"{Decimal(most).scaleb(-chunk.decimals):f} do not fit together in 64 bits\n"
                     "hint: give the times fewer decimals, or count them from a later start"
                 )
-        ticks = [chunk.ticks * 10 ** (decimals - chunk.decimals) for chunk in self._chunks]
         styles = {chunk.style for chunk in self._chunks}
         style = next((style for style in (TimeStyle.ISO, TimeStyle.DECIMAL) if style in styles), TimeStyle.INTEGER)
-        return np.concatenate(ticks) if ticks else np.empty(0, np.int64), Clock(10**decimals, style)
+        ticks = np.empty(sum(len(chunk.ticks) for chunk in self._chunks), np.int64)
+        for part, chunk in fill(ticks, self._chunks, lambda chunk: len(chunk.ticks)):
+            np.multiply(chunk.ticks, 10 ** (decimals - chunk.decimals), out=part)
+        return ticks, Clock(10**decimals, style)
 
 
 def fast_times(raw: Any) -> Times | None:
@@ -100,7 +102,7 @@ def fast_times(raw: Any) -> Times | None:
     if found <= set(b"-") and (whole := cast(raw, pa.int64())) is not None:
         return Times(whole.to_numpy(), 0, TimeStyle.INTEGER)
     if found <= set(b"+-.eE") and (decimal := cast(raw, pa.decimal128(38, 9))) is not None:
-        return _from_decimal(decimal)
+        return _from_decimal(decimal, TimeStyle.DECIMAL if found & set(b".eE") else TimeStyle.INTEGER)
     for zone in ("UTC",) if found & set(b"Z+") else (None, "UTC"):
         for unit in ("ms", "us", "ns") if b"."[0] in found else ("s",):
             if (stamps := cast(raw, pa.timestamp(unit, zone))) is not None:
@@ -108,13 +110,13 @@ def fast_times(raw: Any) -> Times | None:
     return None
 
 
-def _from_decimal(raw: Any) -> Times | None:
+def _from_decimal(raw: Any, style: TimeStyle) -> Times | None:
     """Arrow's 128-bit decimals as 64-bit integers, if they fit."""
     words = np.frombuffer(raw.buffers()[1], np.int64)[2 * raw.offset : 2 * (raw.offset + len(raw))]
     low, high = words[0::2], words[1::2]
     if not np.array_equal(high, low >> 63):
         return None
-    return _coarsest(low, 9, TimeStyle.DECIMAL)
+    return _coarsest(low.copy(), 9, style)
 
 
 def _in_years(ticks: Array, decimals: int) -> Times | None:
