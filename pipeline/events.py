@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import Enum
-from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -73,13 +72,11 @@ class Clock:
         >>> Clock(10, TimeStyle.INTEGER).show(25)
         2.5
         """
+        whole, part = divmod(ticks, self.ticks_per_second)
         if self.style is TimeStyle.ISO:
-            whole, part = divmod(ticks, self.ticks_per_second)
-            text = (datetime(1970, 1, 1) + timedelta(seconds=whole)).isoformat()
             digits = str(part).zfill(len(str(self.ticks_per_second)) - 1).rstrip("0")
-            return f"{text}{'.' + digits if digits else ''}Z"
-        seconds = Fraction(ticks, self.ticks_per_second)
-        return seconds.numerator if seconds.denominator == 1 else float(seconds)
+            return f"{np.datetime64(whole, 's')}{'.' + digits if digits else ''}Z"  # knows years beyond 9999
+        return whole if part == 0 else ticks / self.ticks_per_second
 
 
 @dataclass(frozen=True)

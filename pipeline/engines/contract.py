@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pipeline.engines.stream import Stream
 from pipeline.query.checked import Query
@@ -14,8 +14,7 @@ from pipeline.query.checked import Query
 Value = int | float | Fraction | str | None
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """The aggregates of one group in one window, in the order of the query's aggregates."""
 
     window_start: int

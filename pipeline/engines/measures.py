@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -24,11 +24,14 @@ class Exact:
 
     limbs: Array
     exponent: int
+    whole: bool  # integers, not floats
 
-    def value(self, limbs: Iterable[int]) -> int | Fraction:
-        """The number that limbs, or sums of limbs, stand for."""
-        total = sum(int(limb) << (LIMB * at) for at, limb in enumerate(limbs))
-        return total * Fraction(2) ** self.exponent if self.exponent else total
+    def totals(self, limbs: Array) -> list[int]:
+        """The integers that rows of limbs, or of sums of limbs, stand for."""
+        total = np.zeros(len(limbs), object)
+        for at in reversed(range(limbs.shape[1])):
+            total = (total << LIMB) + limbs[:, at].astype(object)
+        return total.tolist()  # type: ignore[no-any-return]
 
 
 @dataclass
@@ -52,22 +55,26 @@ class Measures:
         for kind in _KINDS[aggregate.function]:
             self._measure(kind, aggregate.variable, aggregate.attribute)
 
-    def value(self, aggregate: tree.Aggregate, trends: int, row: Array, limbs: Array) -> Value:
-        """An aggregate's value, from the number of trends and the measures of a row."""
+    def values(self, aggregate: tree.Aggregate, trends: Array, rows: Array, limbs: Array) -> Sequence[Value]:
+        """An aggregate's values, from the numbers of trends and the measures of rows."""
         if aggregate.variable is None:
-            return trends
+            return trends.tolist()  # type: ignore[no-any-return]
         at = {kind: self._known[kind, aggregate.variable, aggregate.attribute] for kind in _KINDS[aggregate.function]}
-        if aggregate.function == "COUNT":
-            return int(row[at[COUNT]])
         if aggregate.function in ("MIN", "MAX"):
-            rank = int(row[at[_KINDS[aggregate.function][0]]])
-            return None if rank in (NO_MINIMUM, NO_MAXIMUM) else self._values[aggregate.attribute or ""][rank]
-        count = int(row[at[COUNT]])
-        if not count:
-            return None
+            values = self._values[aggregate.attribute or ""]
+            ranks = rows[:, at[_KINDS[aggregate.function][0]]].tolist()
+            return [None if rank in (NO_MINIMUM, NO_MAXIMUM) else values[rank] for rank in ranks]
+        counts = rows[:, at[COUNT]].tolist()
+        if aggregate.function == "COUNT":
+            return counts  # type: ignore[no-any-return]
         number = self.kinds[: at[SUM]].count(SUM)
-        total = self.sums[number].value(limbs[number])
-        return total if aggregate.function == "SUM" else Fraction(total) / count
+        column = self.sums[number]
+        up, down = 1 << max(column.exponent, 0), 1 << max(-column.exponent, 0)
+        totals = [total * up for total in column.totals(limbs[:, number])]
+        if aggregate.function == "SUM" and column.whole:
+            return [total if count else None for total, count in zip(totals, counts, strict=True)]
+        divisors = counts if aggregate.function == "AVG" else [min(count, 1) for count in counts]
+        return [Fraction(t, down * d) if d else None for t, d in zip(totals, divisors, strict=True)]
 
     def _measure(self, kind: int, variable: str, attribute: str | None) -> None:
         if (kind, variable, attribute) in self._known:
@@ -101,18 +108,18 @@ def exact(numbers: Numbers) -> Exact:
     """Numbers as limbs, nulls as 0.
 
     >>> column = Numbers(np.array([0.5, 3.0]), np.array([False, False]))
-    >>> [float(exact(column).value(limbs)) for limbs in exact(column).limbs.T]
-    [0.5, 3.0]
+    >>> exact(column).totals(exact(column).limbs.T), exact(column).exponent
+    ([1, 6], -1)
     """
     values = np.where(numbers.null, 0, numbers.values)
     if values.dtype == np.float64:
         return _floats(values)
     if values.dtype == np.int64:
-        return Exact(np.array([values & _MASK, values >> LIMB, np.zeros_like(values)]), 0)
+        return Exact(np.array([values & _MASK, values >> LIMB, np.zeros_like(values)]), 0, whole=True)
     count = max((int(value).bit_length() for value in values), default=0) // LIMB + 2
     limbs = [[(int(value) >> (LIMB * at)) & _MASK for value in values] for at in range(count - 1)]
     limbs.append([int(value) >> (LIMB * (count - 1)) for value in values])
-    return Exact(np.array(limbs, np.int64), 0)
+    return Exact(np.array(limbs, np.int64), 0, whole=True)
 
 
 def _floats(values: Array) -> Exact:
@@ -130,7 +137,7 @@ def _floats(values: Array) -> Exact:
     limbs[word, every] += low & _MASK
     limbs[word + 1, every] += (low >> LIMB) + (high & _MASK)
     limbs[word + 2, every] += high >> LIMB
-    return Exact(limbs, exponent)
+    return Exact(limbs, exponent, whole=False)
 
 
 def _trailing_zeros(digits: Array) -> Array:
