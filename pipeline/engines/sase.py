@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -86,6 +86,9 @@ class Sase:
         for _ in search.results():
             search.take_rows()
             yield from search.take_trends()
+
+
+OPTIMISATIONS = tuple(option.name for option in fields(Sase))
 
 
 class _Stacks(NamedTuple):

@@ -1,0 +1,299 @@
+"""The command `trends`: run a query over a file of events, explain it, check queries, list the engines."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import CannotRunError, QueryError, TrendsError, locate
+
+if TYPE_CHECKING:
+    from pipeline.engines.contract import Cost, Engine
+    from pipeline.query.checked import Query
+
+# Heavy imports are inside the commands, so that --help and mistakes answer at once.
+
+DEFAULT_TIMEOUT = 600.0
+RUN_EXAMPLES = """\
+examples:
+  trends run queries/example/any.query --events queries/example/sample.csv
+  trends run queries/stock/down-trends-by-sector.query --events ticks.parquet --types company,sector --format jsonl
+  trends run 'RETURN COUNT(*) PATTERN SEQ(A, B+) WITHIN 1 hour SLIDE 1 hour' --events events.jsonl
+  trends run shoplifting.query --events readings.csv --matches
+
+exit codes: 0 done, 2 the query or the input is wrong, 3 the engine cannot run the query, 4 did not finish
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    sys.set_int_max_str_digits(0)  # counts have any number of digits
+    try:
+        return int(options.command(options))
+    except TrendsError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except MemoryError:
+        print("did not finish: out of memory\nhint: fewer events, or a shorter WITHIN", file=sys.stderr)
+        return 4
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; nothing more may be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="trends", description="Exact aggregates over all event trends.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    run = commands.add_parser(
+        "run",
+        help="run one query over one file of events",
+        description="Run one query over one file of events, in this process.",
+        epilog=RUN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _query_argument(run)
+    run.add_argument("--events", required=True, metavar="FILE", help="CSV, JSONL or Parquet with a column time")
+    run.add_argument("--types", metavar="A,B", help="the columns that hold the events' types (default: type)")
+    run.add_argument("--engine", default="auto", metavar="NAME", help="see 'trends engines' (default: auto)")
+    run.add_argument("--format", default="table", choices=("table", "jsonl", "csv"), help="default: table")
+    run.add_argument("--matches", action="store_true", help="give the trends themselves, one row each")
+    run.add_argument("--bad-rows", default="fail", choices=("fail", "skip"), help="skip: set them aside and count them")
+    run.add_argument(
+        "--timeout", type=_seconds, default=DEFAULT_TIMEOUT, metavar="SECONDS", help="default: 600; 0 for no end"
+    )
+    run.add_argument("--max-trends", type=_natural, metavar="N", help="give up once more trends were built")
+    run.add_argument(
+        "--max-bits", type=_natural, default=65_536, metavar="N", help="longer integers are rounded (default: 65536)"
+    )
+    run.add_argument(
+        "--without", default="", metavar="A,B", help="turn off sase's optimisations: stacks, partitions, window, predicates"
+    )
+    run.add_argument("--cost", action="store_true", help="say on standard error what the run took")
+    run.set_defaults(command=_run)
+
+    explain = commands.add_parser("explain", help="show a query's plan, and why", description="Show a query's plan.")
+    _query_argument(explain)
+    explain.add_argument("--format", default="text", choices=("text", "json", "dot", "mermaid"), help="default: text")
+    explain.set_defaults(command=_explain)
+
+    check = commands.add_parser("check", help="find mistakes in queries", description="Find mistakes in queries.")
+    check.add_argument("paths", nargs="*", metavar="PATH", help="files, or folders of *.query (default: queries)")
+    check.set_defaults(command=_check)
+
+    engines = commands.add_parser("engines", help="list the engines and what each can run")
+    engines.set_defaults(command=_engines)
+    return parser
+
+
+def _query_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", metavar="QUERY", help="a file, '-' for standard input, or the query's text itself")
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds
+
+
+# ------------------------------------------------------------------------------------------------------------ commands
+
+
+def _run(options: argparse.Namespace) -> int:
+    query = _load(options.query)
+    from pipeline.engines.choice import check_can_run, choose
+    from pipeline.engines.contract import Cost, Limits
+    from pipeline.output import formatted
+    from pipeline.run import Input, fit, run_matches, run_rows
+
+    engine = choose(query, options.engine)
+    if options.without:
+        engine = _without(engine, options.without)
+        check_can_run(query, engine)
+    progress = _Progress()
+    limits = Limits(options.timeout or None, options.max_trends, progress)
+    types = tuple(options.types.split(",")) if options.types else None
+    cost = Cost()
+    started = time.monotonic()
+    fitted = fit(query, Input(Path(options.events), types, options.bad_rows), limits, all_columns=options.matches)
+    read = time.monotonic()
+    for note in fitted.notes:
+        progress.clear()
+        print(f"note: {note}", file=sys.stderr)
+    try:
+        if options.matches:
+            if not hasattr(engine, "trends"):
+                raise CannotRunError(f"{engine.name} builds no trends: --matches\nhint: engines that can: sase")
+            if query.tree.having is not None:
+                print("note: --matches gives all trends; HAVING does not apply", file=sys.stderr)
+            variables = list(dict.fromkeys(state.variable or state.label for state in query.automaton.states))
+            matches = run_matches(query, engine, fitted, limits, cost)
+            _print(formatted(progress.paused(matches), options.format, ["start", "end", *variables]))
+        else:
+            rows = run_rows(query, engine, fitted, limits, cost, options.max_bits)
+            progress.clear()
+            labels = [item.label for item in query.tree.returns]
+            columns = list(dict.fromkeys(["window_start", "window_end", *query.group_by, *labels]))
+            _print(formatted(rows, options.format, columns))
+    finally:
+        progress.clear()
+        if options.cost:
+            _print_cost(engine, cost, read - started, time.monotonic() - read)
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    query = _load(options.query)
+    import json
+
+    from pipeline.explain import as_json, as_text, explain
+    from pipeline.query.draw import as_dot, as_mermaid
+
+    if options.format == "dot":
+        print(as_dot(query))
+    elif options.format == "mermaid":
+        print(as_mermaid(query))
+    elif options.format == "json":
+        print(json.dumps(as_json(explain(query)), indent=2, ensure_ascii=False))
+    else:
+        print(as_text(explain(query)))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    files = [file for path in options.paths or ["queries"] for file in _query_files(Path(path))]
+    worst, mistakes, warnings = 0, 0, 0
+    for file in files:
+        try:
+            query = _load(str(file))
+        except TrendsError as error:
+            print(error)
+            mistakes += 1
+            worst = 2 if isinstance(error, QueryError) else max(worst, error.exit_code) if worst != 2 else worst
+            continue
+        for warning in query.warnings:
+            print("\n".join(locate(f"warning: {warning.message}", query.text, warning.span, query.file)))
+        warnings += len(query.warnings)
+    print(f"{len(files)} queries checked: {mistakes} with mistakes, {warnings} warnings")
+    return worst
+
+
+def _engines(_: argparse.Namespace) -> int:
+    from pipeline.engines.choice import ENGINES
+    from pipeline.output import aligned
+
+    rows = [[engine.name, engine.source, engine.idea, engine.can] for engine in ENGINES]
+    _print(aligned(["engine", "from", "idea", "can run"], rows, set()))
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------------------- helpers
+
+
+def _load(argument: str) -> Query:
+    """The checked query in a file, on standard input, or in the argument itself."""
+    from pipeline.query.check import check
+
+    try:
+        if argument == "-":
+            return check(sys.stdin.read(), "standard input")
+        if Path(argument).suffix != ".query" and argument.lstrip().upper().startswith("RETURN"):
+            return check(argument, "query")
+        return check(Path(argument).read_text(encoding="utf-8-sig"), argument)
+    except FileNotFoundError:
+        hint = "give a file, or the query's text, which begins with RETURN"
+        raise TrendsError(f"{argument}: no such file\nhint: {hint}") from None
+    except UnicodeDecodeError:
+        raise TrendsError(f"{argument}: this is not a text file in UTF-8") from None
+    except OSError as error:
+        raise TrendsError(f"{argument}: {error.strerror}") from None
+
+
+def _query_files(path: Path) -> Iterable[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.rglob("*.query"))
+    if not files:
+        raise TrendsError(f"{path}: no *.query in this folder")
+    return files
+
+
+def _without(engine: Engine, names: str) -> Engine:
+    from pipeline.engines.sase import OPTIMISATIONS, Sase
+    from pipeline.errors import nearest
+
+    chosen = names.split(",")
+    for name in chosen:
+        if name not in OPTIMISATIONS:
+            close = nearest(name, OPTIMISATIONS)
+            hint = f"did you mean {close}?" if close else f"sase has {', '.join(OPTIMISATIONS)}"
+            raise TrendsError(f"--without {name}: no such optimisation\nhint: {hint}")
+    if not isinstance(engine, Sase):
+        raise TrendsError(f"--without is for sase, not for {engine.name}\nhint: --engine sase")
+    return engine.without(*chosen)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+    sys.stdout.flush()
+
+
+def _print_cost(engine: Engine, cost: Cost, reading: float, running: float) -> None:
+    print(
+        f"{engine.name}: {cost.events:,} events read in {reading:.2f} s, {cost.trends:,} trends built in {running:.2f} s, "
+        f"at most {cost.peak_stored:,} events, pointers and aggregates stored",
+        file=sys.stderr,
+    )
+
+
+class _Progress:
+    """One line on a terminal that says how far a long run is; nothing elsewhere, nor in the first second."""
+
+    def __init__(self) -> None:
+        self.on = sys.stderr.isatty()
+        self.next = time.monotonic() + 1
+        self.width = 0
+
+    def __call__(self, message: str) -> None:
+        if self.on and time.monotonic() > self.next:
+            self.next = time.monotonic() + 0.2
+            self.clear()
+            print(f"\r{message}", end="", file=sys.stderr, flush=True)
+            self.width = len(message)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self.width:
+            print(f"\r{' ' * self.width}\r", end="", file=sys.stderr, flush=True)
+            self.width = 0
+
+    def paused(self, rows: Iterable[dict[str, object]]) -> Iterable[dict[str, object]]:
+        """Rows, with no progress line in their way."""
+        for row in rows:
+            self.clear()
+            yield row
+
+
+if __name__ == "__main__":
+    sys.exit(main())

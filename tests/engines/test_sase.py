@@ -1,0 +1,97 @@
+"""SASE beyond its rows: optimisations on and off, plain and compiled, the trends themselves, and giving up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.engines import sase
+from pipeline.engines.contract import Cost, Limits
+from pipeline.engines.sase import OPTIMISATIONS, Sase
+from pipeline.errors import DidNotFinishError
+from pipeline.query.check import check
+from pipeline.run import fit_events, run_matches, run_rows
+from tests.engines.test_against_oracle import many, report, same
+from tests.oracle import Event, Query, answer, trends
+from tests.product import as_columns, product_rows
+from tests.strategies import EVERYTHING, cases, stream
+
+OFF = [names for size in range(1, 5) for names in combinations(OPTIMISATIONS, size)]
+
+
+@pytest.mark.parametrize("off", OFF, ids="+".join)
+def test_an_optimisation_changes_no_answer(off: tuple[str, ...]) -> None:
+    @many.__class__(many, max_examples=max(20, many.max_examples // len(OFF)))
+    @given(cases(EVERYTHING))
+    def compare(case: tuple[Query, list[Event]]) -> None:
+        query, events = case
+        engine = Sase().without(*off)
+        if engine.refuses(check(str(query))) is None:
+            rows, expected = product_rows(str(query), events, engine), answer(query, events)
+            assert same(rows, expected), report(query, events, "sase", rows, expected)
+
+    compare()
+
+
+@pytest.mark.parametrize("plain_steps", [0, 40], ids=["compiled", "plain, then compiled"])
+def test_compiled_code_gives_the_same(monkeypatch: pytest.MonkeyPatch, plain_steps: int) -> None:
+    monkeypatch.setattr(sase, "PLAIN_STEPS", plain_steps)
+
+    @many
+    @given(cases(EVERYTHING))
+    def compare(case: tuple[Query, list[Event]]) -> None:
+        query, events = case
+        rows, expected = product_rows(str(query), events, "sase"), answer(query, events)
+        assert same(rows, expected), report(query, events, "sase", rows, expected)
+
+    compare()
+
+
+@many
+@given(cases(EVERYTHING))
+def test_matches_are_the_trends(case: tuple[Query, list[Event]]) -> None:
+    query, events = case
+    checked = check(str(query))
+    fitted = fit_events(checked, as_columns(events), "events")
+    found = [
+        tuple(sorted((variable, event["time"]) for variable, bound in match.items() if isinstance(bound, list) for event in bound))
+        for match in run_matches(checked, Sase(), fitted, Limits(), Cost())
+    ]
+    expected = [tuple(sorted((variable, event.time) for variable, event in trend)) for trend in trends(query, events)]
+    assert Counter(found) == Counter(expected)
+
+
+@given(st.integers(1, 40))
+def test_gives_up_beyond_max_trends(limit: int) -> None:
+    query = check("RETURN COUNT(*) PATTERN (SEQ(A+, B))+ WITHIN 1 minute SLIDE 1 minute")
+    fitted = fit_events(query, as_columns(stream("a1 b2 a3 a4 c5 b6 a7 b8")), "events")
+    with pytest.raises(DidNotFinishError, match="--max-trends") as error:
+        run_rows(query, Sase(), fitted, Limits(trends=limit), Cost())
+    assert error.value.exit_code == 4
+
+
+def test_finishes_at_max_trends() -> None:
+    query = check("RETURN COUNT(*) PATTERN (SEQ(A+, B))+ WITHIN 1 minute SLIDE 1 minute")
+    fitted = fit_events(query, as_columns(stream("a1 b2 a3 a4 c5 b6 a7 b8")), "events")
+    assert run_rows(query, Sase(), fitted, Limits(trends=43), Cost())[0]["COUNT(*)"] == 43
+
+
+def test_gives_up_after_timeout() -> None:
+    query = check("RETURN COUNT(*) PATTERN A+ WITHIN 1 hour SLIDE 1 hour")
+    fitted = fit_events(query, as_columns([Event(time, "A") for time in range(200)]), "events")
+    cost = Cost()
+    with pytest.raises(DidNotFinishError, match="--timeout"):
+        run_rows(query, Sase(), fitted, Limits(seconds=0.2), cost)
+    assert cost.trends > 0
+
+
+def test_counts_what_it_stores() -> None:
+    query = check("RETURN COUNT(*) PATTERN SEQ(A, B) WITHIN 1 minute SLIDE 1 minute")
+    fitted = fit_events(query, as_columns(stream("a1 b2 a3 c4 b5")), "events")
+    cost = Cost()
+    run_rows(query, Sase(), fitted, Limits(), cost)
+    assert (cost.events, cost.trends) == (5, 3)
