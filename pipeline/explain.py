@@ -267,7 +267,7 @@ def _pattern(query: Query, machine: Machine, text: str, edges: _Edges) -> Patter
         )
         for number, (negation, guard) in enumerate(zip(automaton.negations, machine.guards, strict=True))
     ]
-    return Pattern(text, *map(tuple, (states, first, last, follow, negations)))  # type: ignore[arg-type]
+    return Pattern(text, tuple(states), tuple(first), tuple(last), tuple(follow), tuple(negations))
 
 
 @dataclass(frozen=True)

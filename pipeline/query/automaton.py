@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import NoReturn
 
 from pipeline.errors import CannotRunError, QueryError, Span, locate
 from pipeline.query import tree
 
 MAX_STATES = 1000
 MAX_EDGES = 100_000
+MAX_WAYS = 200
+MAX_COPIES = 10_000
 
 # Alternatives, each the negations that must have no match; holds if one alternative does.
 Ways = frozenset[frozenset[int]]
@@ -89,16 +92,18 @@ class _Builder:
         self.states: list[State] = []
         self.follow: dict[Edge, Ways] = {}
         self.negations: list[Negation] = []
+        self.copies = 0  # that {n,m} made
         self.negation_of: dict[int, int] = {}  # by node, so that the copies of {n,m} share one
 
     def automaton(self, pattern: tree.Pattern) -> tuple[Automaton, Ways]:
         whole = self.fragment(pattern)
         if not self.states:
-            self.fail("the pattern has no event that may occur, only negated ones", pattern.span)
+            hint = "a negation guards the gap beside an event, as in SEQ(A, !B)"
+            self.fail("this pattern has only negated events, none that may occur", pattern.span, hint)
         states, negations = tuple(self.states), tuple(self.negations)
         return Automaton(states, whole.first, whole.last, self.follow, negations), whole.empty
 
-    def fail(self, message: str, span: Span, hint: str | None = None) -> None:
+    def fail(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
         raise QueryError(message, self.text, span, self.file, hint)
 
     def fragment(self, pattern: tree.Pattern) -> _Fragment:
@@ -121,7 +126,7 @@ class _Builder:
     def occurrence(self, types: tuple[str, ...], variable: str | None, span: Span) -> _Fragment:
         index = len(self.states)
         if index == MAX_STATES:
-            self.fail(f"the pattern has more than {MAX_STATES} occurrences", span, "ask for fewer repetitions")
+            self.fail(f"the pattern has more than {MAX_STATES} occurrences", span, "ask for fewer {n} repetitions")
         self.states.append(State(index, types, variable, span))
         return _Fragment(NEVER, {index: FREE}, {index: FREE})
 
@@ -129,8 +134,8 @@ class _Builder:
         if id(pattern) not in self.negation_of:
             automaton, empty = _Builder(self.text, self.file).automaton(pattern)
             if empty:
-                hint = "a negated pattern must need at least one event, or nothing could ever match"
-                self.fail(f"!{pattern} negates a pattern that matches the empty sequence", pattern.span, hint)
+                hint = "the empty sequence lies in every gap, so nothing could match; ask for at least one event"
+                self.fail(f"this negates {pattern}, which also matches the empty sequence", pattern.span, hint)
             self.negation_of[id(pattern)] = len(self.negations)
             self.negations.append(Negation(pattern, automaton))
         return self.negation_of[id(pattern)]
@@ -150,11 +155,15 @@ class _Builder:
 
     def repeat(self, pattern: tree.Pattern, low: int, high: int | None) -> _Fragment:
         # p{1,3} is SEQ(p, (SEQ(p, p?))?): each copy has states of its own, so that each length is counted once.
-        copies = [self.fragment(pattern) for _ in range(max(low, 1) if high is None else high)]
+        number = max(low, 1) if high is None else high
+        self.copies += number
+        if self.copies > MAX_COPIES:
+            self.fail("the pattern has too many repetitions", pattern.span, "ask for fewer {n} repetitions")
+        copies = [self.fragment(pattern) for _ in range(number)]
         if high is None:
             self.link(copies[-1], copies[-1])
         whole: _Fragment | None = None
-        for number in reversed(range(len(copies))):
+        for number in reversed(range(number)):
             whole = copies[number] if whole is None else self.then(copies[number], whole)
             if number >= low:
                 whole = _Fragment(_one_of(whole.empty, FREE), whole.first, whole.last)
@@ -168,7 +177,8 @@ class _Builder:
                 if ways:
                     self.follow[source, target] = ways
         if len(self.follow) > MAX_EDGES:
-            self.fail(f"the pattern needs more than {MAX_EDGES} transitions", self.states[-1].span, "simplify it")
+            hint = "ask for fewer {n} repetitions or optional parts"
+            self.fail(f"the pattern has more than {MAX_EDGES} transitions", self.states[-1].span, hint)
 
 
 def _merged(left: Mapping[int, Ways], right: Mapping[int, Ways]) -> dict[int, Ways]:

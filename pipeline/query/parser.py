@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import NoReturn, TypeVar
 
@@ -13,8 +14,14 @@ from pipeline.query.tokens import RESERVED, Token, TokenKind, tokenize
 
 CLAUSES = ("RETURN", "PATTERN", "FROM", "SEMANTICS", "WHERE", "GROUP-BY", "HAVING", "WITHIN", "SLIDE")
 FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
-MAX_NESTING = 100
+OPERATORS = ("SEQ", "OR", "AND", "ANY", "EXISTS")
+MAX_NESTING = 50  # of parentheses; each takes up to 13 calls, of Python's 1000
+MAX_DEPTH = 100  # of the tree, which chains such as A++ and a + b + c deepen too
 MAX_REPEAT = 1000
+MAX_EXTENT, MIN_EXTENT = 1e15, 1e-15
+
+# What may stand after a clause besides the next one.
+_GOES_ON = {"RETURN": ("','", "AS"), "WHERE": ("AND", "OR"), "GROUP-BY": ("','",), "HAVING": ("AND", "OR")}
 
 _UNIT_NAMES = {
     **{name: unit for unit in (*tree.UNITS, "events") for name in (unit, unit[:-1])},
@@ -22,6 +29,7 @@ _UNIT_NAMES = {
 }
 
 T = TypeVar("T")
+Node = TypeVar("Node", bound=tree.Node)
 
 
 def parse(text: str, file: str = "query") -> tree.Query:
@@ -42,6 +50,7 @@ class _Parser:
         self.tokens = tokenize(text, file)
         self.at = 0
         self.depth = 0
+        self.clause = "RETURN"  # the clause being read
 
     # ------------------------------------------------------------------------------------------------------- tokens
 
@@ -52,6 +61,10 @@ class _Parser:
     @property
     def previous(self) -> Token:
         return self.tokens[self.at - 1]
+
+    @property
+    def following(self) -> Token:
+        return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def take(self) -> Token:
         token = self.token
@@ -72,8 +85,10 @@ class _Parser:
 
     def opens(self, *words: str) -> bool:
         """Whether this is one of the words with its opening parenthesis."""
-        following = self.tokens[min(self.at + 1, len(self.tokens) - 1)]
-        return self.is_word(*words) and following.kind is TokenKind.SYMBOL and following.text == "("
+        return self.is_word(*words) and self.following.kind is TokenKind.SYMBOL and self.following.text == "("
+
+    def is_decimal_point(self) -> bool:
+        return self.is_symbol(".") and self.following.kind is TokenKind.NUMBER
 
     def accept_word(self, word: str) -> bool:
         found = self.is_word(word)
@@ -85,10 +100,15 @@ class _Parser:
         self.at += found
         return found
 
-    def expect_symbol(self, symbol: str, why: str = "") -> Token:
+    def expect_symbol(self, symbol: str, why: str = "", hint: str | None = None) -> Token:
         if not self.is_symbol(symbol):
-            self.fail(f"expected {symbol!r}{' ' + why if why else ''}, found {self.found()}")
+            self.fail(f"expected {symbol!r}{' ' + why if why else ''}, found {self.found()}", hint=hint)
         return self.take()
+
+    def close(self, symbol: str, opening: Token, why: str = "") -> Token:
+        start = opening.span.start
+        line, column = self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start)
+        return self.expect_symbol(symbol, why, f"the {opening.text} at {line}:{column} is open")
 
     def found(self) -> str:
         token = self.token
@@ -96,22 +116,18 @@ class _Parser:
             return "the end of the query"
         return self.text[token.span.start : token.span.end]
 
-    def fail(
-        self, message: str, span: Span | None = None, hint: str | None = None, meant: Iterable[str] = ()
-    ) -> NoReturn:
-        if hint is None and self.token.kind in (TokenKind.NAME, TokenKind.QUOTED) and span is None:
-            word = nearest(self.token.text, meant)
-            hint = f"did you mean {word}?" if word else None
+    def fail(self, message: str, span: Span | None = None, hint: str | None = None) -> NoReturn:
         raise QueryError(message, self.text, span or self.token.span, self.file, hint)
 
-    def name(self, what: str) -> Token:
+    def name(self, what: str, hint: str | None = None) -> Token:
         if self.is_name():
             return self.take()
-        reserved = self.token.kind is TokenKind.NAME
-        self.fail(
-            f"expected {what}, found {self.found()}",
-            hint=f"{self.found()} is a reserved word; write it in backquotes to use it as a name" if reserved else None,
-        )
+        not_names = {
+            TokenKind.NAME: f"{self.found()} is a reserved word; write it in backquotes to use it as a name",
+            TokenKind.TEXT: "a name stands without quotes, or in backquotes",
+            TokenKind.NUMBER: "a name that begins with a digit goes in backquotes",
+        }
+        self.fail(f"expected {what}, found {self.found()}", hint=hint or not_names.get(self.token.kind))
 
     def listed(self, one: Callable[[], T]) -> tuple[T, ...]:
         items = [one()]
@@ -122,7 +138,7 @@ class _Parser:
     def nested(self, inside: Callable[[], T]) -> T:
         self.depth += 1
         if self.depth > MAX_NESTING:
-            self.fail(f"more than {MAX_NESTING} levels of nesting")
+            self.fail(f"more than {MAX_NESTING} levels of nesting", hint="leave out parentheses that change nothing")
         result = inside()
         self.depth -= 1
         return result
@@ -130,41 +146,84 @@ class _Parser:
     # ------------------------------------------------------------------------------------------------------ clauses
 
     def query(self) -> tree.Query:
-        if not self.is_word("RETURN"):
-            self.fail(f"expected RETURN, found {self.found()}", meant=["RETURN"])
-        self.take()
+        if not self.accept_word("RETURN"):
+            close = "did you mean RETURN?" if nearest(self.token.text, ["RETURN"]) else None
+            hint = close or "a query begins with RETURN, e.g. RETURN COUNT(*)"
+            self.fail(f"expected RETURN, found {self.found()}", hint=hint)
         returns = self.listed(self.item)
-        if not self.is_word("PATTERN", "EVENT"):
-            self.misplaced("',', AS or PATTERN", ["PATTERN", "EVENT", "AS"])
-        self.take()
-        pattern = self.pattern()
-        source = self.name("the name of a dataset").text if self.accept_word("FROM") else None
-        semantics = self.semantics() if self.accept_word("SEMANTICS") else tree.Semantics.ANY
-        where = self.condition() if self.accept_word("WHERE") else None
+        if not self.begins("PATTERN", "EVENT"):
+            self.misplaced()
+        pattern = self.shallow(self.pattern())
+        source = self.name("the name of a dataset").text if self.begins("FROM") else None
+        semantics = self.semantics() if self.begins("SEMANTICS") else tree.Semantics.ANY
+        where = self.shallow(self.condition()) if self.begins("WHERE") else None
         group_by = self.group_by()
-        having = self.condition() if self.accept_word("HAVING") else None
-        if not self.is_word("WITHIN"):
-            self.misplaced("WITHIN", self.possible())
-        self.take()
+        having = self.shallow(self.condition()) if self.begins("HAVING") else None
+        if not self.begins("WITHIN"):
+            self.misplaced()
         within = self.extent()
-        slide = self.extent() if self.accept_word("SLIDE") else None
+        slide = self.extent() if self.begins("SLIDE") else None
         if self.token.kind is not TokenKind.END:
-            self.misplaced("SLIDE or the end of the query" if slide is None else "the end of the query", ["SLIDE"])
+            self.misplaced()
         return tree.Query(returns, pattern, source, semantics, where, group_by, having, within, slide)
 
-    def possible(self) -> list[str]:
-        """The words that a misspelt one may stand for: clauses, or what goes on with the clause before."""
-        return [*CLAUSES[2:], "AND", "OR"]
+    def begins(self, word: str, *synonyms: str) -> bool:
+        """Take a clause's word if it stands here."""
+        found = self.is_word(word, *synonyms)
+        if found:
+            self.take()
+            self.clause = word
+        return found
 
-    def misplaced(self, expected: str, meant: list[str]) -> NoReturn:
+    def shallow(self, root: Node) -> Node:
+        """The tree itself; an error where it is so deep that a walk through it could exhaust Python's stack."""
+        waiting: list[tuple[tree.Node, int]] = [(root, 1)]
+        while waiting:
+            node, depth = waiting.pop()
+            if depth > MAX_DEPTH:
+                self.fail(f"more than {MAX_DEPTH} operators inside one another", node.span, "split or simplify this")
+            waiting += ((child, depth + 1) for child in tree.children(node))
+        return root
+
+    def misplaced(self) -> NoReturn:
+        """Something that can neither go on with this clause nor begin the next one."""
+        after = CLAUSES[CLAUSES.index(self.clause) + 1 :]
+        required = {"RETURN": "PATTERN", "WITHIN": "the end of the query", "SLIDE": "the end of the query"}
+        needed = required.get(self.clause, "WITHIN")
+        if needed in after:
+            after = after[: after.index(needed)]
+        choices = [*_GOES_ON.get(self.clause, ()), *after]
+        expected = f"{', '.join(choices)} or {needed}" if choices else needed
         word = "GROUP-BY" if self.is_word("GROUP") else self.token.text.upper()
+        if self.token.kind is TokenKind.END:
+            hint = f"every query needs {needed}, e.g. PATTERN Stock S+ or WITHIN 10 minutes SLIDE 1 minute"
+            self.fail(f"expected {needed}, found {self.found()}", hint=hint)
         if self.token.kind is TokenKind.NAME and word in CLAUSES:
             order = "clauses come once each, in the order " + ", ".join(CLAUSES)
-            if expected == "WITHIN" or expected.endswith("end of the query"):
-                self.fail(f"{word} cannot stand here: expected {expected}", hint=order)
-        hint = "every query needs WITHIN, e.g. WITHIN 10 minutes SLIDE 1 minute"
-        missing = expected == "WITHIN" and self.token.kind is TokenKind.END
-        self.fail(f"expected {expected}, found {self.found()}", meant=meant, hint=hint if missing else None)
+            self.fail(f"{word} cannot stand here: expected {expected}", hint=order)
+        if self.clause == "PATTERN" and self.previous.kind is TokenKind.NAME:
+            # A misspelt clause after a lone type was taken for its variable.
+            clause = nearest(self.previous.text, after)
+            if clause:
+                message = f"expected {expected}, found {self.previous.text}"
+                self.fail(message, self.previous.span, f"did you mean {clause}?")
+        close = nearest(self.token.text, [*choices, needed]) if self.token.kind is TokenKind.NAME else None
+        hint = f"did you mean {close}?" if close and close != word else self.stray()
+        self.fail(f"expected {expected}, found {self.found()}", hint=hint)
+
+    def stray(self) -> str | None:
+        """What was probably meant by something that cannot stand after this clause."""
+        if self.is_symbol(")", "]", "}"):
+            return f"this {self.token.text} closes nothing"
+        if self.clause == "PATTERN":
+            if self.is_symbol("-", ".") and self.following.text != ">":
+                return "a name that has other characters than letters, digits and _ goes in backquotes"
+            return "patterns are joined by SEQ(A, B), OR(A, B)"
+        if self.clause in ("WHERE", "HAVING") and (self.is_name() or self.is_symbol(",", "(", "[")):
+            return "conditions are joined by AND, OR"
+        if self.clause == "RETURN" and self.is_name():
+            return "items are separated by commas; an alias is written AS name"
+        return None
 
     def item(self) -> tree.Item:
         start = self.token.span
@@ -176,12 +235,13 @@ class _Parser:
         token = self.name("an attribute or an aggregate")
         if self.is_symbol("("):
             known = nearest(token.text, FUNCTIONS)
-            hint = f"did you mean {known}?" if known else f"the aggregates are {', '.join(FUNCTIONS)}"
-            self.fail(f"unknown aggregate {token.text}", token.span, hint)
-        if self.is_symbol("."):
+            hint = f"did you mean {known}? " if known else ""
+            self.fail(f"unknown aggregate {token.text}", token.span, f"{hint}the aggregates are {', '.join(FUNCTIONS)}")
+        if self.accept_symbol("."):
+            attribute = self.attribute_name()
             self.fail(
-                f"{token.text}.… is not an aggregate",
-                token.span,
+                f"{token.text}.{attribute.text} is not an aggregate",
+                token.span.to(attribute.span),
                 "RETURN takes aggregates such as AVG(S.price), and attributes of GROUP-BY without a variable",
             )
         return tree.Name(token.text, token.span)
@@ -189,19 +249,20 @@ class _Parser:
     def aggregate(self) -> tree.Aggregate:
         start = self.take()
         function = start.text.upper()
-        self.expect_symbol("(")
+        opening = self.expect_symbol("(")
         variable = attribute = None
-        if self.is_symbol("*"):
-            star = self.take()
-            if function != "COUNT":
-                self.fail(f"{function} needs an attribute", star.span, f"write {function}(variable.attribute)")
-        else:
-            variable = self.name("a variable").text
+        form = "COUNT(*), COUNT(S) or COUNT(S.price)" if function == "COUNT" else f"{function}(S.price)"
+        argument = self.token
+        if not self.accept_symbol("*"):
+            variable = self.name("a variable" if function != "COUNT" else "* or a variable", f"e.g. {form}").text
             if self.accept_symbol("."):
                 attribute = self.attribute_name().text
-            elif function != "COUNT":
-                self.fail(f"{function} needs an attribute", hint=f"write {function}({variable}.attribute)")
-        end = self.expect_symbol(")")
+        if function != "COUNT" and attribute is None:
+            self.fail(f"{function} needs a variable and an attribute", argument.span, f"e.g. {form}")
+        if self.token.kind is not TokenKind.END and not self.is_word(*CLAUSES):
+            end = self.expect_symbol(")", hint=f"e.g. {form}")
+        else:
+            end = self.close(")", opening)
         return tree.Aggregate(function, variable, attribute, start.span.to(end.span))
 
     def semantics(self) -> tree.Semantics:
@@ -223,33 +284,43 @@ class _Parser:
     def group_by(self) -> tree.GroupBy:
         if self.accept_word("GROUP"):
             if not self.accept_word("BY"):
-                self.fail(f"expected BY, found {self.found()}", meant=["BY"])
+                self.fail(f"expected BY, found {self.found()}", hint="write GROUP-BY or GROUP BY")
         elif not self.accept_word("GROUP-BY"):
             return tree.GroupBy(())
+        self.clause = "GROUP-BY"
         return tree.GroupBy(self.listed(self.grouping))
 
     def grouping(self) -> tree.Name:
         token = self.name("an attribute")
-        if self.is_symbol("."):
-            self.fail("GROUP-BY takes attributes, without a variable", token.span, "write the attribute's name alone")
+        if self.accept_symbol("."):
+            attribute = tree.name_text(self.attribute_name().text)
+            self.fail("GROUP-BY takes attributes, without a variable", token.span, f"write GROUP-BY {attribute}")
         return tree.Name(token.text, token.span)
 
     def extent(self) -> tree.Extent:
         number = self.token
+        if self.is_symbol("-"):
+            self.fail(f"{self.clause} must be greater than 0", hint="leave out the sign")
         if number.kind is not TokenKind.NUMBER:
-            self.fail(f"expected a number, found {self.found()}", hint="e.g. 10 minutes, 30 seconds, 500 events")
+            hint = f"write 0.{self.following.text}" if self.is_decimal_point() else "e.g. 10 minutes, 500 events"
+            self.fail(f"expected a number, found {self.found()}", hint=hint)
         self.take()
-        amount = Fraction(number.text)
+        names = (*tree.UNITS, "events")
         if self.token.kind is not TokenKind.NAME or self.is_word("SLIDE"):
-            self.fail(f"expected a unit, found {self.found()}", hint="units: " + ", ".join((*tree.UNITS, "events")))
+            self.fail(f"expected a unit, found {self.found()}", hint=f"the units are {', '.join(names)}")
         unit = _UNIT_NAMES.get(self.token.text.lower())
         if unit is None:
-            self.fail(f"unknown unit {self.token.text}", meant=_UNIT_NAMES)
+            close = nearest(self.token.text, names)
+            hint = f"did you mean {close}?" if close else f"the units are {', '.join(names)}"
+            self.fail(f"unknown unit {self.token.text}", hint=hint)
         span = number.span.to(self.take().span)
-        if amount <= 0:
-            self.fail("a window's length must be greater than 0", span)
+        if float(number.text) == 0:
+            self.fail(f"{self.clause} must be greater than 0", span, "e.g. 10 minutes, 500 events")
+        if not MIN_EXTENT <= float(number.text) <= MAX_EXTENT:
+            self.fail(f"{self.clause} is out of range", span, f"numbers from {MIN_EXTENT} to {MAX_EXTENT} are")
+        amount = Fraction(number.text)
         if unit == "events" and amount.denominator != 1:
-            self.fail("a number of events must be whole", span)
+            self.fail("a number of events must be whole", span, "e.g. 500 events")
         return tree.Extent(amount, unit, span)
 
     # ----------------------------------------------------------------------------------------------------- patterns
@@ -281,29 +352,31 @@ class _Parser:
         token = self.take()
         if token.text != "{":
             return {"+": (1, None), "*": (0, None), "?": (0, 1)}[token.text]
-        low = high = self.times()
+        low = self.times()
+        high: int | None = low
         if self.accept_symbol(","):
             high = None if self.is_symbol("}") else self.times()
-        span = token.span.to(self.expect_symbol("}", "after the number of times").span)
+        span = token.span.to(self.close("}", token).span)
         if high is not None and high < low:
-            self.fail("the most times must not be fewer than the least", span)
+            self.fail(f"at least {low} but at most {high} times cannot be", span, f"write {{{high},{low}}}")
         if high == 0:
-            self.fail("this repeats the pattern 0 times", span)
-        return low, high  # type: ignore[return-value]
+            self.fail("this repeats the pattern 0 times", span, "leave the pattern out, or write ? for 0 or 1 times")
+        return low, high
 
-    def times(self) -> int | None:
+    def times(self) -> int:
         token = self.token
         if token.kind is not TokenKind.NUMBER or not token.text.isdecimal():
-            self.fail(f"expected a number of times, found {self.found()}", hint="e.g. {2}, {2,} or {2,5}")
+            hint = f"write {{0,{self.following.text}}}" if self.is_symbol(",") else "e.g. {2}, {2,} or {2,5}"
+            self.fail(f"expected a number of times, found {self.found()}", hint=hint)
         if int(token.text) > MAX_REPEAT:
-            self.fail(f"at most {MAX_REPEAT} times can be asked for")
+            self.fail(f"more than {MAX_REPEAT} times", hint=f"a pattern can be repeated up to {MAX_REPEAT} times, or + or *")
         return int(self.take().text)
 
     def primary(self) -> tree.Pattern:
         start = self.token
         if self.accept_symbol("("):
             inner = self.pattern()
-            self.expect_symbol(")", "after the pattern")
+            self.close(")", start, "after the pattern")
             return inner
         if self.opens("ANY"):
             self.take()
@@ -315,16 +388,19 @@ class _Parser:
             operator = {"SEQ": tree.Seq, "OR": tree.Or, "AND": tree.And}[self.take().text.upper()]
             parts = self.parenthesised(self.pattern)
             return operator(parts, start.span.to(self.previous.span))
-        token = self.name("a type, SEQ, OR, ANY, ! or '('")
+        operator = self.token.text.upper()
+        form = f"write {operator}(A, B)" if self.is_word(*OPERATORS) else None
+        token = self.name("a type, SEQ, OR, ANY, ! or '('", form)
         if self.is_symbol("("):
-            known = nearest(token.text, ["SEQ", "OR", "AND", "ANY", "EXISTS"])
-            self.fail(f"unknown operator {token.text}", token.span, f"did you mean {known}?" if known else None)
+            known = nearest(token.text, OPERATORS)
+            hint = f"did you mean {known}?" if known else f"the operators are {', '.join(OPERATORS)}"
+            self.fail(f"unknown operator {token.text}", token.span, hint)
         return self.occurrence((token.text,), token.span, token.text)
 
     def parenthesised(self, one: Callable[[], T]) -> tuple[T, ...]:
-        self.expect_symbol("(")
+        opening = self.expect_symbol("(")
         parts = self.listed(one)
-        self.expect_symbol(")", "or ','")
+        self.close(")", opening, "or ','")
         return parts
 
     def occurrence(self, types: tuple[str, ...], start: Span, variable: str | None) -> tree.Occurrence:
@@ -341,13 +417,12 @@ class _Parser:
     def as_condition(self, value: tree.Condition | tree.Expression) -> tree.Condition:
         if isinstance(value, tree.Condition):
             return value
-        if isinstance(value, tree.Name):
-            self.fail(f"{value} has no variable", value.span, "an attribute is written variable.attribute")
-        self.fail(f"expected a comparison (= != < <= > >=), found {self.found()}")
+        self.fail(f"expected a comparison (= != < <= > >=) after {value}, found {self.found()}")
 
     def as_expression(self, value: tree.Condition | tree.Expression) -> tree.Expression:
         if isinstance(value, tree.Condition):
-            self.fail("a condition cannot be compared or calculated with", value.span)
+            hint = "conditions are joined by AND, OR, NOT"
+            self.fail("a condition cannot be compared or calculated with", value.span, hint)
         return value
 
     def disjunction(self) -> tree.Condition | tree.Expression:
@@ -382,8 +457,8 @@ class _Parser:
         operands, operators = [first], []
         while self.is_symbol("=", "!=", "<", "<=", ">", ">="):
             operators.append(self.take().text)
-            if self.is_symbol("=", ">"):
-                self.fail(f"expected a value, found {self.found()}", hint="comparisons are = != < <= > >=")
+            if self.is_symbol("=", "!=", "<", "<=", ">", ">="):
+                self.fail(f"expected a value, found {self.found()}", hint="the comparisons are = != < <= > >=")
             operands.append(self.sum())
         if not operators:
             return first
@@ -418,8 +493,8 @@ class _Parser:
         token = self.token
         if self.accept_symbol("("):
             inner = self.nested(self.disjunction)
-            self.expect_symbol(")")
-            return inner
+            end = self.close(")", token)
+            return replace(inner, span=token.span.to(end.span))
         if self.is_symbol("["):
             return self.equivalence()
         if token.kind is TokenKind.NUMBER:
@@ -433,10 +508,10 @@ class _Parser:
             self.take()
             self.expect_symbol("(")
         elif not self.is_name():
-            self.fail(f"expected a condition or a value, found {self.found()}")
+            self.fail(f"expected a condition or a value, found {self.found()}", hint=self.valueless())
         variable = self.name("a variable")
         if following:
-            self.expect_symbol(")")
+            self.expect_symbol(")", hint=f"write NEXT({tree.name_text(variable.text)}).attribute")
         if not self.is_symbol(".") and not following:
             if self.is_symbol("("):
                 self.fail(f"unknown function {variable.text}", variable.span, "conditions know NEXT(variable).attribute")
@@ -445,29 +520,37 @@ class _Parser:
         attribute = self.attribute_name()
         return tree.Attribute(variable.text, attribute.text, following, token.span.to(attribute.span))
 
+    def valueless(self) -> str | None:
+        """What was probably meant by something that is neither a condition nor a value."""
+        if self.is_decimal_point():
+            return f"write 0.{self.following.text}"
+        if self.is_word("NEXT"):
+            return "write NEXT(variable).attribute"
+        return "write NOT" if self.is_symbol("!") else None
+
     def attribute_name(self) -> Token:
-        # After a dot no clause can begin, so that S.from and L.end need no backquotes.
-        if self.token.kind is TokenKind.NAME:
+        # Right after a dot no clause can begin, so that S.from and L.end need no backquotes.
+        if self.token.kind is TokenKind.NAME and self.token.span.start == self.previous.span.end:
             return self.take()
         return self.name("an attribute")
 
     def number(self) -> tree.Constant:
         token = self.take()
-        value = int(token.text) if token.text.isdecimal() else float(token.text)
-        if math.isinf(value):
-            self.fail("this number is too large", token.span)
-        return tree.Constant(value, token.span)
+        if math.isinf(float(token.text)):
+            self.fail("this number is too large", token.span, "numbers go up to 1.7e308")
+        return tree.Constant(int(token.text) if token.text.isdecimal() else float(token.text), token.span)
 
     def equivalence(self) -> tree.Equivalence:
-        start = self.take().span
+        opening = self.take()
         items = self.listed(self.equivalence_item)
-        end = self.expect_symbol("]", "or ','")
-        return tree.Equivalence(items, start.to(end.span))
+        end = self.close("]", opening, "or ','")
+        return tree.Equivalence(items, opening.span.to(end.span))
 
     def equivalence_item(self) -> tuple[str, tree.Constant | None]:
         name = self.name("an attribute")
-        if self.is_symbol("."):
-            self.fail("[…] takes attributes, without a variable", name.span, f"write [{self.tokens[self.at + 1].text}]")
+        if self.accept_symbol("."):
+            attribute = tree.name_text(self.attribute_name().text)
+            self.fail("[…] takes attributes, without a variable", name.span, f"write [{attribute}]")
         if not self.accept_symbol("="):
             return name.text, None
         if self.token.kind is TokenKind.TEXT:

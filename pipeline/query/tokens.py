@@ -49,13 +49,18 @@ _TOKEN = re.compile(
 
 _UNFINISHED = {
     "'": ("text without its closing quote", "text goes in single quotes on one line; write '' for a quote inside"),
-    "`": ("name without its closing backquote", "a name in backquotes stands on one line and is not empty"),
+    "`": ("name without its closing backquote", "a name in backquotes stands on one line"),
     '"': ("double quotes have no meaning here", "text goes in single quotes ('passive'), names in backquotes"),
     "/": ("comment without its closing */", "a comment is -- to the end of the line, or /* … */"),
     "&": ("& has no meaning here", "write AND"),
-    "|": ("| has no meaning here", "write OR"),
+    "|": ("| has no meaning here", "write OR between conditions, OR(A, B) between patterns"),
     ";": ("; has no meaning here", "a file holds one query, without an end mark"),
+    **dict.fromkeys("“”„‘’‚", ("curly quotes have no meaning here", "text goes in straight quotes: 'passive'")),
+    **dict.fromkeys("–—", ("a long dash has no meaning here", "minus is - or −")),
 }
+_STRANGE = "text goes in single quotes, a name that has other characters than letters, digits and _ in backquotes"
+
+MAX_DIGITS = 400
 
 
 def tokenize(text: str, file: str = "query") -> list[Token]:
@@ -67,11 +72,16 @@ def tokenize(text: str, file: str = "query") -> list[Token]:
     tokens: list[Token] = []
     at = 0
     while at < len(text):
-        match = None if text.startswith("/*", at) and "*/" not in text[at:] else _TOKEN.match(text, at)
+        unfinished = text.startswith("/*", at) and text.find("*/", at + 2) < 0
+        match = None if unfinished else _TOKEN.match(text, at)
         if match is None:
-            message, hint = _UNFINISHED.get(text[at], (f"character {text[at]!r} has no meaning here", None))
+            message, hint = _UNFINISHED.get(text[at], (f"character {text[at]!r} has no meaning here", _STRANGE))
+            if text.startswith("``", at):
+                message, hint = "a name in backquotes is not empty", "write the name between the backquotes"
             raise QueryError(message, text, Span(at, at + 1), file, hint)
         span = Span(at, match.end())
+        if match["number"] and len(match["number"]) > MAX_DIGITS:
+            raise QueryError(f"this number has more than {MAX_DIGITS} digits", text, span, file)
         at = match.end()
         if match["word"]:
             tokens.append(Token(TokenKind.NAME, match["word"], span))

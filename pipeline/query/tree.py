@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -178,7 +179,8 @@ class Minus:
     span: Span = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
-        return f"-{_wrapped(self.operand, 2)}"
+        # Two signs in a row would begin a comment.
+        return f"-({self.operand})" if isinstance(self.operand, Minus) else f"-{_wrapped(self.operand, 2)}"
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,15 @@ class Equivalence:
 Condition = Comparison | AllOf | AnyOf | Complement | Equivalence
 
 
+Node = Pattern | Expression | Condition
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes right under a node."""
+    for value in vars(node).values():
+        yield from (part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Node))
+
+
 def conjuncts(condition: Condition | None) -> Iterator[Condition]:
     """The conditions between the top-level ANDs."""
     if isinstance(condition, AllOf):
@@ -354,9 +365,18 @@ class Extent:
         return self.amount * UNITS.get(self.unit, 1)
 
     def __str__(self) -> str:
-        amount = self.amount
-        text = str(amount.numerator) if amount.denominator == 1 else str(float(amount))
-        return f"{text} {self.unit[:-1] if amount == 1 else self.unit}"
+        return f"{_decimal(self.amount)} {self.unit[:-1] if self.amount == 1 else self.unit}"
+
+
+def _decimal(amount: Fraction) -> str:
+    """All the digits of a number that was written as a decimal.
+
+    >>> _decimal(Fraction("90")), _decimal(Fraction("0.05")), _decimal(Fraction("1.5e-7"))
+    ('90', '0.05', '0.00000015')
+    """
+    places = next(places for places in itertools.count() if (amount * 10**places).denominator == 1)
+    digits = str(amount * 10**places).rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}" if places else digits
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def undo_dot(label: str) -> str:
 
 
 def undo_mermaid(label: str) -> str:
-    assert re.fullmatch(r"([\w ,.()=!]|#\w+;|<br/>)*", label)
+    assert re.fullmatch(r"([^\W_ﬂ]|[ ,.()=!]|#\w+;|<br/>)*", label)
     marked = re.sub(r"#(\d+);", r"&#\1;", label.replace("<br/>", " "))
     return html.unescape(re.sub(r"#([a-z]+);", r"&\1;", marked))
 
@@ -136,7 +136,7 @@ def skeleton(text: str) -> str:
 @example('%%{init: {"theme": "dark"}}%%', "</br>#quot;\\", 'style:x#";')
 @example("\\N\\G\\l", "&amp;&#65;", "\\")
 @example("end", "1. list", "- list")
-@example("\ud800", "\x00", "`"[:0] + "--> s1")
+@example("\ud800", "\x00", "--> s1")
 def test_names_and_texts_are_escaped(name: str, text: str, attribute: str) -> None:
     query, plain = nasty_query(name, text, attribute), nasty_query("T", "t", "a")
     for notation, undo in ((as_dot, undo_dot), (as_mermaid, undo_mermaid)):
@@ -173,6 +173,5 @@ def test_graphviz_draws_it(file: Path) -> None:
 @given(NASTY.map(lambda text: re.sub("[`\n]", "x", text)))
 @example('"\\N\\G&amp;<b>')
 def test_graphviz_shows_any_name_as_it_is(name: str) -> None:
-    assert squeezed(printable(f"`{name}`")) in svg_text(as_dot(count(f"SEQ(A, `{name}` b)")).replace("b", "b")) or (
-        squeezed(printable(name)) in svg_text(as_dot(count(f"SEQ(A, `{name}` b)")))
-    )
+    query = count(f"SEQ(A, `{name}` b)")
+    assert squeezed(printable(query.automaton.states[1].label)) in svg_text(as_dot(query))
