@@ -77,7 +77,10 @@ def _parser() -> argparse.ArgumentParser:
         "--max-bits", type=_natural, default=65_536, metavar="N", help="longer integers are rounded (default: 65536)"
     )
     run.add_argument(
-        "--without", default="", metavar="A,B", help="turn off sase's optimisations: stacks, partitions, window, predicates"
+        "--without",
+        default="",
+        metavar="A,B",
+        help="turn off sase's optimisations: stacks, partitions, window, predicates",
     )
     run.add_argument("--cost", action="store_true", help="say on standard error what the run took")
     run.set_defaults(command=_run)
@@ -122,7 +125,7 @@ def _seconds(text: str) -> float:
 def _run(options: argparse.Namespace) -> int:
     query = _load(options.query)
     from pipeline.engines.choice import check_can_run, choose
-    from pipeline.engines.contract import Cost, Limits
+    from pipeline.engines.contract import Cost, Limits, TrendBuilder
     from pipeline.output import formatted
     from pipeline.run import Input, fit, run_matches, run_rows
 
@@ -142,7 +145,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"note: {note}", file=sys.stderr)
     try:
         if options.matches:
-            if not hasattr(engine, "trends"):
+            if not isinstance(engine, TrendBuilder):
                 raise CannotRunError(f"{engine.name} builds no trends: --matches\nhint: engines that can: sase")
             if query.tree.having is not None:
                 print("note: --matches gives all trends; HAVING does not apply", file=sys.stderr)
@@ -261,7 +264,8 @@ def _print(lines: Iterable[str]) -> None:
 
 def _print_cost(engine: Engine, cost: Cost, reading: float, running: float) -> None:
     print(
-        f"{engine.name}: {cost.events:,} events read in {reading:.2f} s, {cost.trends:,} trends built in {running:.2f} s, "
+        f"{engine.name}: {cost.events:,} events read in {reading:.2f} s, "
+        f"{cost.trends:,} trends built in {running:.2f} s, "
         f"at most {cost.peak_stored:,} events, pointers and aggregates stored",
         file=sys.stderr,
     )

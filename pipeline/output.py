@@ -34,7 +34,8 @@ def aligned(header: list[str], cells: Iterable[list[str]], right: set[int]) -> I
     widths = [max(map(len, column)) for column in zip(header, *sample, strict=True)]
 
     def line(row: list[str]) -> str:
-        return "  ".join(c.rjust(w) if at in right else c.ljust(w) for at, (c, w) in enumerate(zip(row, widths))).rstrip()
+        padded = (c.rjust(w) if at in right else c.ljust(w) for at, (c, w) in enumerate(zip(row, widths, strict=True)))
+        return "  ".join(padded).rstrip()
 
     yield line(header)
     yield "  ".join("-" * width for width in widths)
@@ -53,7 +54,7 @@ def _table(rows: Rows, columns: list[str]) -> Iterator[str]:
 
 
 def _jsonl(rows: Rows, _: list[str]) -> Iterator[str]:
-    return (json.dumps(row, ensure_ascii=False) for row in rows)
+    return map(json.JSONEncoder(ensure_ascii=False).encode, rows)
 
 
 def _csv(rows: Rows, columns: list[str]) -> Iterator[str]:
@@ -89,4 +90,6 @@ def _cell(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or isinstance(value, int | float) or (isinstance(value, str) and bool(_ROUNDED.fullmatch(value)))
+    return (
+        value is None or isinstance(value, int | float) or (isinstance(value, str) and bool(_ROUNDED.fullmatch(value)))
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.engines.contract import Row, Value
 from pipeline.engines.stream import Stream
-from pipeline.events import Column, Texts
+from pipeline.events import Array, Column, Texts
 from pipeline.query import tree
 from pipeline.query.checked import Query
 
@@ -23,33 +23,33 @@ def result_rows(
     query: Query, stream: Stream, rows: list[Row], max_bits: int = DEFAULT_MAX_BITS
 ) -> list[dict[str, Any]]:
     """The rows of a result: one object each, as JSONL gives them."""
-    ordered = sorted(rows, key=lambda row: (row.window_start, row.group))
-    return [_shown(query, stream, row, max_bits) for row in ordered if _is_kept(query, stream, row)]
-
-
-def _shown(query: Query, stream: Stream, row: Row, max_bits: int) -> dict[str, Any]:
-    aggregates = dict(zip(query.aggregates, row.values, strict=True))
-    group = _group(query, stream, row)
     place = int if stream.window.in_events else stream.clock.show
-    shown: dict[str, Any] = {"window_start": place(row.window_start), "window_end": place(row.window_end), **group}
-    exact = True
-    for item in query.tree.returns:
-        if isinstance(item.value, tree.Name):
-            shown[item.label] = group[item.value.name]
-            continue
-        assert isinstance(item.value, tree.Aggregate)
-        value = aggregates[item.value]
-        exact &= not (isinstance(value, int) and value.bit_length() > max_bits)
-        shown[item.label] = show_value(value, max_bits)
-    return shown if exact else {**shown, "exact": False}
+    names = query.group_by
+    groups = [dict(zip(names, values, strict=True)) for values in zip(*map(_plain, stream.groups), strict=True)]
+    at = {aggregate: number for number, aggregate in enumerate(query.aggregates)}
+    items = [(item.label, item.value) for item in query.tree.returns]
+    aggregates = [(label, at[value]) for label, value in items if isinstance(value, tree.Aggregate)]
+    attributes = [(label, value.name) for label, value in items if isinstance(value, tree.Name)]
+    shown = []
+    for row in sorted(rows):
+        group = groups[row.group] if names else {}
+        result = {"window_start": place(row.window_start), "window_end": place(row.window_end), **group}
+        result.update((label, group[name]) for label, name in attributes)
+        result.update((label, show_value(row.values[number], max_bits)) for label, number in aggregates)
+        if any(is_rounded(row.values[number], max_bits) for _, number in aggregates):
+            result["exact"] = False
+        if query.tree.having is None or _is_kept(query, row, group):
+            shown.append(result)
+    return shown
 
 
-def _group(query: Query, stream: Stream, row: Row) -> dict[str, Shown]:
-    values = (column[row.group] for column in stream.groups)
-    return {
-        name: value.item() if hasattr(value, "item") else value
-        for name, value in zip(query.group_by, values, strict=True)
-    }
+def _plain(values: Array) -> list[Shown]:
+    return values.tolist()  # type: ignore[no-any-return]
+
+
+def is_rounded(value: Value, max_bits: int) -> bool:
+    """Whether an integer has more bits than are shown exactly."""
+    return isinstance(value, int) and value.bit_length() > max_bits
 
 
 def show_value(value: Value, max_bits: int = DEFAULT_MAX_BITS) -> Shown:
@@ -58,8 +58,8 @@ def show_value(value: Value, max_bits: int = DEFAULT_MAX_BITS) -> Shown:
     >>> show_value(2**70), show_value(2**70, 64), show_value(Fraction(1, 3)), show_value(Fraction(10**400, 3))
     (1180591620717411303424, '1.1806e21', 0.3333333333333333, '3.3333e399')
     """
-    if isinstance(value, int) and value.bit_length() > max_bits:
-        return decimal_text(Fraction(value))
+    if is_rounded(value, max_bits):
+        return decimal_text(Fraction(value))  # type: ignore[arg-type]
     if isinstance(value, Fraction):
         try:
             return float(value)
@@ -74,8 +74,8 @@ def show_event_value(column: Column, row: int) -> Shown:
         return None
     if isinstance(column, Texts):
         return column.words[column.codes[row]]
-    value = column.values[row]
-    return value.item() if hasattr(value, "item") else value  # type: ignore[no-any-return]
+    value: Shown = column.values[row : row + 1].tolist()[0]
+    return value
 
 
 def decimal_text(value: Fraction) -> str:
@@ -117,13 +117,12 @@ _CALCULATE: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _is_kept(query: Query, stream: Stream, row: Row) -> bool:
-    if query.tree.having is None:
-        return True
+def _is_kept(query: Query, row: Row, group: Mapping[str, Shown]) -> bool:
+    assert query.tree.having is not None
     values: dict[object, Value] = {
         aggregate: _comparable(value) for aggregate, value in zip(query.aggregates, row.values, strict=True)
     }
-    names: dict[str, Value] = dict(_group(query, stream, row))
+    names: dict[str, Value] = dict(group)
     for item in query.tree.returns:
         if isinstance(item.value, tree.Aggregate):
             names[item.label] = values[item.value]

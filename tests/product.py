@@ -21,8 +21,7 @@ class CannotRun(Exception):
 def product_rows(query_text: str, events: list[Event], engine: str | Engine) -> list[Row]:
     """The rows of `trends run` on these events; raises CannotRun where the engine cannot run the query.
 
-    `event.types` are the event's types; an attribute of `strategies.ATTRS` that is not in `event.attrs` is null, and its
-    column is there even so.
+    `event.types` are the event's types; an attribute of `strategies.ATTRS` that is not in `event.attrs` is null.
     """
     query = check(query_text)
     fitted = fit_events(query, as_columns(events), "events")

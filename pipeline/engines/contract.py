@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pipeline.engines.stream import Stream
 from pipeline.query.checked import Query
@@ -15,7 +15,7 @@ Value = int | float | Fraction | str | None
 
 
 class Row(NamedTuple):
-    """The aggregates of one group in one window, in the order of the query's aggregates."""
+    """The aggregates of one group in one window, in the order of the query's aggregates; rows sort as results do."""
 
     window_start: int
     window_end: int
@@ -68,6 +68,7 @@ class Engine(Protocol):
         """The rows of every group and window in which a trend finished; adds to `cost` as it goes."""
 
 
+@runtime_checkable
 class TrendBuilder(Engine, Protocol):
     """An engine that can give the trends themselves."""
 

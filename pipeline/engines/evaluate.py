@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -33,9 +34,9 @@ def holds(condition: tree.Condition, lookup: Lookup) -> Array:
         case tree.Comparison(op, left, right):
             return _compare(op, value(left, lookup), value(right, lookup), condition)
         case tree.AllOf(parts):
-            return np.logical_and.reduce(np.broadcast_arrays(*(holds(part, lookup) for part in parts)))
+            return reduce(np.logical_and, (holds(part, lookup) for part in parts))
         case tree.AnyOf(parts):
-            return np.logical_or.reduce(np.broadcast_arrays(*(holds(part, lookup) for part in parts)))
+            return reduce(np.logical_or, (holds(part, lookup) for part in parts))
         case tree.Complement(part):
             return np.logical_not(holds(part, lookup))
     raise AssertionError(f"{condition} is no condition on events")
@@ -78,7 +79,7 @@ def common(left: Column, right: Column, what: object) -> tuple[Array, Array]:
         words = {word: code for code, word in enumerate(sorted({*left.words, *right.words}))}
         return _recoded(left, words), _recoded(right, words)
     if isinstance(left, Numbers) and isinstance(right, Numbers):
-        if left.values.dtype == right.values.dtype or not (_is_wide(left) or _is_wide(right)):
+        if left.values.dtype == right.values.dtype or not (is_wide(left.values) or is_wide(right.values)):
             return left.values, right.values
         return left.values.astype(object), right.values.astype(object)
     if np.all(left.null) or np.all(right.null):
@@ -96,9 +97,8 @@ def _recoded(texts: Texts, words: dict[str, int]) -> Array:
     return codes[texts.codes]
 
 
-def _is_wide(numbers: Numbers) -> bool:
-    """Whether these integers would lose digits as floats."""
-    values = numbers.values
+def is_wide(values: Array) -> bool:
+    """Whether these are integers that would lose digits as floats."""
     if values.dtype == np.float64:
         return False
     return values.dtype == object or _bound(values) > EXACT_FLOAT
@@ -140,6 +140,6 @@ def _needs_objects(op: str, left: Numbers, right: Numbers) -> bool:
     if object in (left.values.dtype, right.values.dtype):
         return True
     if np.float64 in (left.values.dtype, right.values.dtype) or op == "/":
-        return _is_wide(left) or _is_wide(right)
+        return is_wide(left.values) or is_wide(right.values)
     one, two = _bound(left.values), _bound(right.values)
     return (one * two if op == "*" else one + two) > INT64

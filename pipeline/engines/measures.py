@@ -31,7 +31,7 @@ class Exact:
         total = np.zeros(len(limbs), object)
         for at in reversed(range(limbs.shape[1])):
             total = (total << LIMB) + limbs[:, at].astype(object)
-        return total.tolist()  # type: ignore[no-any-return]
+        return total.tolist()
 
 
 @dataclass

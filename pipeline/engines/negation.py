@@ -44,7 +44,8 @@ def negated_events(machine: Machine, stream: Stream, never: int) -> tuple[dict[i
             rows[number].append(len(arrays))
             arrays.append(_neighbours(negated, part, time, place, order, never))
     stacked = np.array(arrays, np.int64).reshape(len(arrays), 3, len(stream))
-    return rows, *(np.ascontiguousarray(stacked[:, column]) for column in range(3))
+    after_time, after_place, before_place = (np.ascontiguousarray(stacked[:, column]) for column in range(3))
+    return rows, after_time, after_place, before_place
 
 
 def _neighbours(
@@ -148,9 +149,7 @@ class Matcher:
         """Whether a link names events of the trend other than those at the gap's ends."""
         near = {state for state, _ in neighbours}
         return any(
-            not near & self.outer.automaton.named(reference.variable)
-            for link in self.links
-            for reference in link.outer
+            not near & self.outer.automaton.named(reference.variable) for link in self.links for reference in link.outer
         )
 
     def exists(self, gap: Gap) -> bool:
@@ -343,9 +342,7 @@ class Ask:
         trend = tuple(self.bound(path))
         first, last = trend[0], trend[-1]
         part = int(self.stream.part[first[1]])
-        before = Gap(
-            part, -math.inf, int(self.stream.time[first[1]]), low=start, neighbours=(first,), trend=trend
-        )
+        before = Gap(part, -math.inf, int(self.stream.time[first[1]]), low=start, neighbours=(first,), trend=trend)
         after = Gap(part, int(self.stream.time[last[1]]), math.inf, high=end, neighbours=(last,), trend=trend)
         automaton = self.machine.automaton
         return gap_open(automaton.first[first[0]], self.guards, before) and gap_open(

@@ -6,14 +6,15 @@ them is left to the machine, as floats in which NaN stands for null.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pipeline.engines import evaluate
 from pipeline.engines.kernels import machine
-from pipeline.events import Array, Column, Numbers, Texts
+from pipeline.events import Array, Column, Texts
 from pipeline.query import tree
 from pipeline.query.checked import Reference
 
@@ -95,7 +96,7 @@ class Programs:
         self, op: str, left: tree.Expression, right: tree.Expression, x: Reference, y: Reference, what: tree.Comparison
     ) -> bool:
         """Compare one side of x with one of y by ranks, which are exact for text and integers of any size."""
-        sides = [_side((leaf for leaf in tree.leaves(e) if isinstance(leaf, tree.Attribute)), x, y) for e in (left, right)]
+        sides = [_side(_attributes(expression), x, y) for expression in (left, right)]
         if None in sides:
             return False
         keys = [(side, (left, right, number)) for number, side in enumerate(sides)]
@@ -113,11 +114,10 @@ class Programs:
     def _expression(self, expression: tree.Expression, x: Reference, y: Reference) -> None:
         if isinstance(expression, tree.Constant):
             assert not isinstance(expression.value, str)
-            self._constants.append(float(expression.value))
+            self._constants.append(_float(expression.value))
             self._emit(machine.CONSTANT, len(self._constants) - 1)
             return
-        leaves = [leaf for leaf in tree.leaves(expression) if isinstance(leaf, tree.Attribute)]
-        side = _side(leaves, x, y) if leaves else None
+        side = _side(_attributes(expression), x, y)
         if side is not None:
             self._load(side, (None, expression), lambda: _floats(evaluate.value(expression, self._lookup), expression))
             return
@@ -131,14 +131,18 @@ class Programs:
                 self._expression(operand, x, y)
                 self._emit(machine.SUB)
 
-    def _load(self, side: int, key: object, column: object) -> None:
+    def _load(self, side: int, key: object, column: Callable[[], Array]) -> None:
         if key not in self._leaf_numbers:
             self._leaf_numbers[key] = len(self._leaves)
-            self._leaves.append(np.broadcast_to(column(), self.size))  # type: ignore[operator]
+            self._leaves.append(np.broadcast_to(column(), self.size))
         self._emit(side, self._leaf_numbers[key])
 
     def _lookup(self, attribute: tree.Attribute) -> Column:
         return self.columns[attribute.attribute]
+
+
+def _attributes(expression: tree.Expression) -> Iterator[tree.Attribute]:
+    return (leaf for leaf in tree.leaves(expression) if isinstance(leaf, tree.Attribute))
 
 
 def _side(attributes: Iterable[tree.Attribute], x: Reference, y: Reference) -> int | None:
@@ -151,10 +155,8 @@ def _side(attributes: Iterable[tree.Attribute], x: Reference, y: Reference) -> i
 
 def _ranked(left: Column, right: Column, what: object) -> tuple[Array, Array]:
     one, two = evaluate.common(left, right, what)
-    if isinstance(left, Numbers) and object not in (one.dtype, two.dtype):
-        bound = max((abs(int(v.max())) + abs(int(v.min())) for v in (one, two) if len(v) and v.dtype == np.int64), default=0)
-        if bound <= evaluate.EXACT_FLOAT:
-            return _nulled(one, left), _nulled(two, right)
+    if not (evaluate.is_wide(one) or evaluate.is_wide(two)):
+        return _nulled(one, left), _nulled(two, right)
     both = np.concatenate([one, two])
     if both.dtype == object:
         order = {v: rank for rank, v in enumerate(sorted(set(both.tolist())))}
@@ -162,6 +164,13 @@ def _ranked(left: Column, right: Column, what: object) -> tuple[Array, Array]:
     else:
         ranks = np.unique(both, return_inverse=True)[1].astype(np.float64)
     return _nulled(ranks[: len(one)], left), _nulled(ranks[len(one) :], right)
+
+
+def _float(constant: int | float) -> float:
+    try:
+        return float(constant)
+    except OverflowError:
+        return math.copysign(math.inf, 1 if constant > 0 else -1)
 
 
 def _floats(column: Column, what: object) -> Array:

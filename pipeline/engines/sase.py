@@ -14,7 +14,7 @@ Where the paper takes events as totally ordered, events of equal time are never 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import repeat
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.engines import evaluate
-from pipeline.engines.contract import Cost, Limits, Refusal, Row, Trend
+from pipeline.engines.contract import Cost, Limits, Refusal, Row, Trend, Value
 from pipeline.engines.kernels import sase as kernel
 from pipeline.engines.kernels.machine import Code
 from pipeline.engines.measures import Measures
@@ -129,7 +129,8 @@ class _Search:
         if self.query.semantics is Semantics.NEXT:
             for _ in self._slices(kernel.extend):
                 pass
-            self.plan = self.plan._replace(**self._extended())
+            candidate, low, high = self._extended()
+            self.plan = self.plan._replace(candidate=candidate, low=low, high=high)
         yield from self._slices(kernel.build)
 
     def _slices(self, loop: Any) -> Iterator[None]:
@@ -142,7 +143,8 @@ class _Search:
             if status == kernel.LIMIT:
                 raise DidNotFinishError(f"did not finish: {self._so_far()} (--max-trends)")
             if status == kernel.MORE and self.deadline is not None and time.monotonic() > self.deadline:
-                raise DidNotFinishError(f"did not finish in {self.limits.seconds:g} seconds: {self._so_far()} (--timeout)")
+                limit = f"{self.limits.seconds:g} seconds"
+                raise DidNotFinishError(f"did not finish in {limit}: {self._so_far()} (--timeout)")
             if status in (kernel.DRAIN, kernel.DONE):
                 yield
             if self.ask is None and status == kernel.MORE:
@@ -166,12 +168,9 @@ class _Search:
         trends, rows, limbs = work.row_count[:count], work.row[:count], work.row_sum[:count]
         values = [self.measures.values(aggregate, trends, rows, limbs) for aggregate in self.query.aggregates]
         windows = map(self.stream.window.bounds, work.row_window[:count].tolist())
-        return [
-            Row(start, end, group, row)
-            for (start, end), group, row in zip(
-                windows, work.row_group[:count].tolist(), zip(*values, strict=True) if values else repeat(()), strict=False
-            )
-        ]
+        groups = work.row_group[:count].tolist()
+        by_row: Iterable[tuple[Value, ...]] = zip(*values, strict=True) if values else repeat(())
+        return [Row(start, end, group, row) for (start, end), group, row in zip(windows, groups, by_row, strict=False)]
 
     def take_trends(self) -> Iterator[Trend]:
         """The trends built since the last time."""
@@ -195,11 +194,12 @@ class _Search:
             alive.append(member[events[-1]])
             local.append(satisfied[events[-1]])
         start = np.cumsum([0, *map(len, events)])
-        return _Stacks(*(np.concatenate(part) for part in (events, states, alive, local)), start)
+        parts = [np.concatenate(part) for part in (events, states, alive, local)]
+        return _Stacks(parts[0], parts[1], parts[2], parts[3], start)
 
     def _plan(self) -> tuple[kernel.Plan, Code]:
         stream, query, automaton = self.stream, self.query, self.query.automaton
-        stacks = _Stacks(*self._stacks())
+        stacks = self._stacks()
         states = len(automaton.states)
         by_start = np.lexsort((stream.place, stream.group))
         start = np.empty(len(stream), np.int64)
@@ -299,7 +299,7 @@ class _Search:
             forward.append(np.searchsorted(after, later[events]) + stacks.start[w])
         return _joined(forward)
 
-    def _extended(self) -> dict[str, Array]:
+    def _extended(self) -> tuple[Array, Array, Array]:
         """For skip-till-next-match, the candidates before an instance are those that its time first extends."""
         plan, extension = self.plan, self.work.extension
         candidate = np.lexsort((extension, plan.state))
@@ -309,7 +309,7 @@ class _Search:
             times = plan.tie[plan.event[plan.stack[w] : plan.stack[w + 1]]]
             lows.append(np.searchsorted(extension[sources], times, side="left") + plan.stack[v])
             highs.append(np.searchsorted(extension[sources], times, side="right") + plan.stack[v])
-        return {"candidate": candidate, "low": _joined(lows), "high": _joined(highs)}
+        return candidate, _joined(lows), _joined(highs)
 
     def _ways(self, flat: dict[int, list[int]]) -> tuple[Array, Array, Array]:
         """The alternatives of each edge, beginning and ending, in terms of single negated events."""
@@ -371,7 +371,7 @@ def compiled(loop: Any) -> Any:
     # Nothing is allocated in these loops; without numba's reference counts they run four times as fast.
     for helper in kernel.HELPERS:
         register_jitable(_nrt=False)(helper)
-    return numba.njit(cache=True, _nrt=False)(loop)
+    return numba.njit(cache=True, _nrt=False)(loop)  # type: ignore[call-overload]
 
 
 def _needs_asking(machine: Machine) -> bool:

@@ -149,4 +149,3 @@ def _masks(query: Query, events: Events, row: Array) -> dict[tuple[str, ...], Ar
                 mask |= np.isin(column.codes, codes) if codes else False
         masks[types] = mask
     return masks
-

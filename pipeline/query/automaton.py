@@ -16,7 +16,7 @@ from pipeline.query import tree
 
 MAX_STATES = 1000
 MAX_EDGES = 100_000
-MAX_WAYS = 200
+MAX_WAYS = 1000
 MAX_COPIES = 10_000
 
 # Alternatives, each the negations that must have no match; holds if one alternative does.
@@ -143,9 +143,9 @@ class _Builder:
     def then(self, left: _Fragment, right: _Fragment) -> _Fragment:
         self.link(left, right)
         return _Fragment(
-            _both(left.empty, right.empty),
-            _merged(left.first, {state: _both(left.empty, ways) for state, ways in right.first.items()}),
-            _merged(right.last, {state: _both(ways, right.empty) for state, ways in left.last.items()}),
+            self.both(left.empty, right.empty),
+            _merged(left.first, {state: self.both(left.empty, ways) for state, ways in right.first.items()}),
+            _merged(right.last, {state: self.both(ways, right.empty) for state, ways in left.last.items()}),
         )
 
     def either(self, left: _Fragment, right: _Fragment) -> _Fragment:
@@ -155,39 +155,47 @@ class _Builder:
 
     def repeat(self, pattern: tree.Pattern, low: int, high: int | None) -> _Fragment:
         # p{1,3} is SEQ(p, (SEQ(p, p?))?): each copy has states of its own, so that each length is counted once.
-        number = max(low, 1) if high is None else high
-        self.copies += number
+        times = max(low, 1) if high is None else high
+        self.copies += times
         if self.copies > MAX_COPIES:
             self.fail("the pattern has too many repetitions", pattern.span, "ask for fewer {n} repetitions")
-        copies = [self.fragment(pattern) for _ in range(number)]
+        copies = [self.fragment(pattern) for _ in range(times)]
         if high is None:
             self.link(copies[-1], copies[-1])
         whole: _Fragment | None = None
-        for number in reversed(range(number)):
+        for number in reversed(range(times)):
             whole = copies[number] if whole is None else self.then(copies[number], whole)
             if number >= low:
                 whole = _Fragment(_one_of(whole.empty, FREE), whole.first, whole.last)
         assert whole is not None
         return whole
 
+    def both(self, left: Ways, right: Ways) -> Ways:
+        if len(left) * len(right) > MAX_WAYS:
+            hint = "write fewer OR, ? or * around negations"
+            message = f"this gap can be crossed in more than {MAX_WAYS} ways"
+            self.fail(message, self.negations[-1].pattern.span, hint)
+        return _minimal(frozenset(a | b for a in left for b in right))
+
     def link(self, left: _Fragment, right: _Fragment) -> None:
+        if len(left.last) * len(right.first) > MAX_EDGES:
+            self.too_many_edges()
         for source, before in left.last.items():
             for target, after in right.first.items():
-                ways = _one_of(self.follow.get((source, target), NEVER), _both(before, after))
+                ways = _one_of(self.follow.get((source, target), NEVER), self.both(before, after))
                 if ways:
                     self.follow[source, target] = ways
         if len(self.follow) > MAX_EDGES:
-            hint = "ask for fewer {n} repetitions or optional parts"
-            self.fail(f"the pattern has more than {MAX_EDGES} transitions", self.states[-1].span, hint)
+            self.too_many_edges()
+
+    def too_many_edges(self) -> NoReturn:
+        hint = "ask for fewer {n} repetitions or optional parts"
+        self.fail(f"the pattern has more than {MAX_EDGES} transitions", self.states[-1].span, hint)
 
 
 def _merged(left: Mapping[int, Ways], right: Mapping[int, Ways]) -> dict[int, Ways]:
     merged = {state: _one_of(left.get(state, NEVER), right.get(state, NEVER)) for state in (*left, *right)}
     return {state: ways for state, ways in merged.items() if ways}
-
-
-def _both(left: Ways, right: Ways) -> Ways:
-    return _minimal(frozenset(a | b for a in left for b in right))
 
 
 def _one_of(left: Ways, right: Ways) -> Ways:

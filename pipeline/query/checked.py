@@ -8,7 +8,7 @@ from enum import Enum
 
 from pipeline.errors import Span
 from pipeline.events import Kind
-from pipeline.query import tree
+from pipeline.query import tree as syntax
 from pipeline.query.automaton import Automaton, Edge
 
 
@@ -20,7 +20,7 @@ class Reference:
     next: bool
 
     def __str__(self) -> str:
-        name = tree.name_text(self.variable)
+        name = syntax.name_text(self.variable)
         return f"NEXT({name})" if self.next else name
 
 
@@ -28,7 +28,7 @@ class Reference:
 class Pair:
     """A condition on an edge: `earlier` is the event that the edge leaves, `later` the one it enters."""
 
-    condition: tree.Condition
+    condition: syntax.Condition
     earlier: Reference
     later: Reference
 
@@ -37,7 +37,7 @@ class Pair:
 class Other:
     """A condition on variables that no edge joins: holds for every combination of events that a trend binds to them."""
 
-    condition: tree.Condition
+    condition: syntax.Condition
     references: tuple[Reference, ...]
     states: tuple[frozenset[int], ...]  # of each reference
     ordered: bool  # NEXT: only for pairs in which the first comes before the second
@@ -47,7 +47,7 @@ class Other:
 class Link:
     """A condition that joins a negated pattern's events (`inner`) with those of the trend around it (`outer`)."""
 
-    condition: tree.Condition
+    condition: syntax.Condition
     inner: tuple[Reference, ...]
     outer: tuple[Reference, ...]
 
@@ -57,7 +57,7 @@ class Machine:
     """An automaton with its conditions: of the trend, or of one negated pattern."""
 
     automaton: Automaton
-    local: Mapping[int, tuple[tree.Condition, ...]]  # by state
+    local: Mapping[int, tuple[syntax.Condition, ...]]  # by state
     adjacent: Mapping[Edge, tuple[Pair, ...]]
     other: tuple[Other, ...]
     guards: tuple[Guard, ...]  # one a negation of the automaton, in its order
@@ -85,7 +85,7 @@ class PredicateKind(Enum):
 class Predicate:
     """A conjunct of WHERE, its kind, and what it applies to, in words."""
 
-    condition: tree.Condition
+    condition: syntax.Condition
     kind: PredicateKind
     place: str
 
@@ -110,14 +110,14 @@ class Warning:
 class Query:
     """A query that can be run."""
 
-    tree: tree.Query
+    tree: syntax.Query
     text: str
     file: str
     machine: Machine
     predicates: tuple[Predicate, ...]
     keys: tuple[str, ...]  # the attributes that partition the stream
-    key_values: Mapping[str, tree.Constant]  # of [a = 'v']
-    aggregates: tuple[tree.Aggregate, ...]  # all that RETURN and HAVING need, each once
+    key_values: Mapping[str, syntax.Constant]  # of [a = 'v']
+    aggregates: tuple[syntax.Aggregate, ...]  # all that RETURN and HAVING need, each once
     uses: Mapping[str, Use]
     warnings: tuple[Warning, ...]
 
@@ -127,7 +127,7 @@ class Query:
         return self.machine.automaton
 
     @property
-    def semantics(self) -> tree.Semantics:
+    def semantics(self) -> syntax.Semantics:
         """Which events may be skipped."""
         return self.tree.semantics
 

@@ -369,7 +369,8 @@ class _Parser:
             hint = f"write {{0,{self.following.text}}}" if self.is_symbol(",") else "e.g. {2}, {2,} or {2,5}"
             self.fail(f"expected a number of times, found {self.found()}", hint=hint)
         if int(token.text) > MAX_REPEAT:
-            self.fail(f"more than {MAX_REPEAT} times", hint=f"a pattern can be repeated up to {MAX_REPEAT} times, or + or *")
+            hint = f"a number of times goes up to {MAX_REPEAT}; + and * have no limit"
+            self.fail(f"more than {MAX_REPEAT} times", hint=hint)
         return int(self.take().text)
 
     def primary(self) -> tree.Pattern:
@@ -388,8 +389,7 @@ class _Parser:
             operator = {"SEQ": tree.Seq, "OR": tree.Or, "AND": tree.And}[self.take().text.upper()]
             parts = self.parenthesised(self.pattern)
             return operator(parts, start.span.to(self.previous.span))
-        operator = self.token.text.upper()
-        form = f"write {operator}(A, B)" if self.is_word(*OPERATORS) else None
+        form = f"write {self.token.text.upper()}(A, B)" if self.is_word(*OPERATORS) else None
         token = self.name("a type, SEQ, OR, ANY, ! or '('", form)
         if self.is_symbol("("):
             known = nearest(token.text, OPERATORS)
@@ -514,7 +514,8 @@ class _Parser:
             self.expect_symbol(")", hint=f"write NEXT({tree.name_text(variable.text)}).attribute")
         if not self.is_symbol(".") and not following:
             if self.is_symbol("("):
-                self.fail(f"unknown function {variable.text}", variable.span, "conditions know NEXT(variable).attribute")
+                hint = "conditions know NEXT(variable).attribute"
+                self.fail(f"unknown function {variable.text}", variable.span, hint)
             return tree.Name(variable.text, variable.span)
         self.expect_symbol(".", "and an attribute")
         attribute = self.attribute_name()

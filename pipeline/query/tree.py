@@ -343,7 +343,8 @@ class Semantics(Enum):
     CONTIGUOUS = "contiguous"  # nothing of the partition is skipped
 
 
-UNITS = {"milliseconds": Fraction(1, 1000), "seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800}
+_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800}
+UNITS = {"milliseconds": Fraction(1, 1000), **{unit: Fraction(seconds) for unit, seconds in _SECONDS.items()}}
 
 
 @dataclass(frozen=True)

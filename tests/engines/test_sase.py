@@ -58,7 +58,14 @@ def test_matches_are_the_trends(case: tuple[Query, list[Event]]) -> None:
     checked = check(str(query))
     fitted = fit_events(checked, as_columns(events), "events")
     found = [
-        tuple(sorted((variable, event["time"]) for variable, bound in match.items() if isinstance(bound, list) for event in bound))
+        tuple(
+            sorted(
+                (variable, event["time"])
+                for variable, bound in match.items()
+                if isinstance(bound, list)
+                for event in bound
+            )
+        )
         for match in run_matches(checked, Sase(), fitted, Limits(), Cost())
     ]
     expected = [tuple(sorted((variable, event.time) for variable, event in trend)) for trend in trends(query, events)]

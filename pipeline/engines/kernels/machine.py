@@ -72,4 +72,4 @@ def holds(code: Code, program: int, x: int, y: int) -> bool:
                 stack[top] = np.nan
             else:
                 stack[top] = left / right
-    return stack[0] > 0.5
+    return bool(stack[0] > 0.5)

@@ -243,7 +243,7 @@ def carried(total: Array, term: Array) -> None:
 
 def open_row(p: Plan, w: Work, group: int, window: int) -> int:
     """Begin an empty row of the result."""
-    row = w.register[ROWS]
+    row = int(w.register[ROWS])
     w.register[ROWS] += 1
     w.row_group[row] = group
     w.row_window[row] = window
@@ -314,7 +314,8 @@ def emit(p: Plan, w: Work, code: Code, depth: int, ask: Any) -> int:
     register[TRENDS] += 1
     if not p.push_predicates and not conditions_hold(p, w, code, depth):
         return 1
-    if ask is not None:
+    # The test for None stands alone, so that numba leaves the branch out.
+    if ask is not None:  # noqa: SIM102
         if p.asks_trend and not ask.trend(w.path[: depth + 1]):
             return 1
     edges = len(p.source)
@@ -340,10 +341,9 @@ def emit(p: Plan, w: Work, code: Code, depth: int, ask: Any) -> int:
         else:
             window_start, window_end = k * p.slide, k * p.slide + p.within
             identity = k
-        if ask is not None:
-            if p.asks_window:
-                if not ask.window(w.path[: depth + 1], window_start, window_end):
-                    continue
+        if ask is not None:  # noqa: SIM102
+            if p.asks_window and not ask.window(w.path[: depth + 1], window_start, window_end):
+                continue
         if not (open_before(p, before, begin, window_start) and open_after(p, after, end, window_end)):
             continue
         matched = True
@@ -434,7 +434,7 @@ def build(p: Plan, w: Work, code: Code, steps: int, ask: Any) -> int:
                 continue
             if not unguarded(p, edge, x, p.time[y]):
                 continue
-            if ask is not None:
+            if ask is not None:  # noqa: SIM102
                 if p.asks_edge[edge] and not ask.edge(edge, x, y):
                     continue
             depth += 1
@@ -487,7 +487,7 @@ def extend(p: Plan, w: Work, code: Code, steps: int, ask: Any) -> int:
                     continue
                 if p.program[edge] >= 0 and not holds(code, p.program[edge], x, y):
                     continue
-                if ask is not None:
+                if ask is not None:  # noqa: SIM102
                     if p.asks_edge[edge] and not ask.edge(edge, x, y):
                         continue
                 found = y
