@@ -197,7 +197,7 @@ def _check(options: argparse.Namespace) -> int:
         for warning in query.warnings:
             print("\n".join(locate(f"warning: {warning.message}", query.text, warning.span, query.file)))
         warnings += len(query.warnings)
-    print(f"{len(files)} queries checked: {mistakes} with mistakes, {warnings} warnings")
+    print(f"queries checked: {len(files)}, with mistakes: {mistakes}, warnings: {warnings}")
     return worst
 
 

@@ -44,7 +44,8 @@ def result_rows(
 
 
 def _plain(values: Array) -> list[Shown]:
-    return values.tolist()  # type: ignore[no-any-return]
+    plain: list[Shown] = values.tolist()
+    return plain
 
 
 def is_rounded(value: Value, max_bits: int) -> bool:
@@ -73,7 +74,7 @@ def show_event_value(column: Column, row: int) -> Shown:
     if column.null[row]:
         return None
     if isinstance(column, Texts):
-        return column.words[column.codes[row]]
+        return column.words[int(column.codes[row])]
     value: Shown = column.values[row : row + 1].tolist()[0]
     return value
 

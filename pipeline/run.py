@@ -52,7 +52,10 @@ def fit(query: Query, source: Input, limits: Limits, *, all_columns: bool = Fals
 
 def fit_events(query: Query, events: Events, path: str) -> Fitted:
     """Partition events that are in memory already."""
-    notes = [f"{events.skipped:,} bad rows set aside, first: {events.skipped_examples[0]}"] if events.skipped else []
+    notes = []
+    if events.skipped:
+        rows = "row" if events.skipped == 1 else "rows"
+        notes.append(f"{events.skipped:,} bad {rows} set aside, first: {events.skipped_examples[0]}")
     missing = {name: _missing(query, events, name, path) for name in query.uses if name not in events.attributes}
     notes += [f"no row of {path} has {name}: it is null" for name in missing]
     events = replace(events, attributes={**events.attributes, **missing})

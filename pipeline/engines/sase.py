@@ -64,7 +64,8 @@ class Sase:
 
     def refuses(self, query: Query) -> Refusal | None:
         """Why this engine cannot run a query: only with an optimisation turned off that its semantics need."""
-        if not self.predicates and query.semantics is Semantics.NEXT and query.machine.adjacent:
+        conditions = query.machine.local or query.machine.adjacent
+        if not self.predicates and query.semantics is Semantics.NEXT and conditions:
             reason = "skip-till-next-match decides by its conditions which event is next, so they cannot be put off"
             return Refusal("SEMANTICS", reason)
         tree = query.tree

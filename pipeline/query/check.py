@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NoReturn
 
 from pipeline.errors import QueryError, Span, nearest
@@ -11,7 +12,10 @@ from pipeline.query import tree
 from pipeline.query.automaton import Automaton, build
 from pipeline.query.checked import Query, Use
 from pipeline.query.classify import Classifier
-from pipeline.query.parser import parse
+from pipeline.query.parser import FUNCTIONS, parse
+
+# What every row of a result has, besides the query's own columns; `exact` only where a number is not.
+OWN_COLUMNS = ("window_start", "window_end", "exact")
 
 
 def check(text: str, file: str = "query") -> Query:
@@ -28,6 +32,7 @@ class _Checker:
         self.text, self.file = text, file
         self.tree = parse(text, file)
         self.uses: dict[str, Use] = {}
+        self.named: dict[str, tree.Aggregate | tree.Name] = {}  # what HAVING can call by a name
 
     def fail(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
         raise QueryError(message, self.text, span, self.file, hint)
@@ -70,7 +75,8 @@ class _Checker:
         if slide is None:
             return
         if slide.in_events != within.in_events:
-            self.fail("WITHIN and SLIDE must both count events, or both be times", slide.span)
+            hint = f"write SLIDE in {'events' if within.in_events else 'a unit of time'} too"
+            self.fail("WITHIN and SLIDE must both count events, or both be times", slide.span, hint)
         if slide.size > within.size:
             hint = "events between two windows would be in none; SLIDE may be at most WITHIN"
             self.fail(f"SLIDE {slide} exceeds WITHIN {within}", slide.span, hint)
@@ -81,7 +87,7 @@ class _Checker:
             self.use(name, kind, condition.span)
             known = keys.get(name)
             if known is not None and value is not None and known != value:
-                self.fail(f"{name} cannot be both {known} and {value}", condition.span)
+                self.fail(f"{name} cannot be both {known} and {value}", condition.span, "leave one of them out")
             keys[name] = value or known
 
     def where(self, condition: tree.Condition, variables: Variables) -> None:
@@ -94,22 +100,34 @@ class _Checker:
                     self.fail(f"{leaf} cannot stand in WHERE", leaf.span, "conditions on aggregates go in HAVING")
                 if isinstance(leaf, tree.Name):
                     hint = f"write variable.{leaf} for an attribute, '{leaf.name}' for a text"
+                    if leaf.name.upper() == "NULL":
+                        hint = "there is no NULL; a comparison with a missing value is false"
                     self.fail(f"{leaf} has no variable", leaf.span, hint)
                 if isinstance(leaf, tree.Attribute):
                     variables.known(leaf.variable, leaf.span)
             self.kinds(comparison)
         if not any(tree.attributes(condition)):
-            self.fail("this condition names no variable", condition.span)
+            hint = "a condition compares attributes of events: variable.attribute"
+            self.fail("this condition names no variable", condition.span, hint)
 
     def returns(self, variables: Variables) -> None:
-        grouped = {name.name for name in self.tree.group_by.attributes}
-        labels = {"window_start", "window_end", *grouped}
+        grouped: set[str] = set()
+        for name in self.tree.group_by.attributes:
+            if name.name in OWN_COLUMNS:
+                self.fail(f"every result has a column {name} of its own", name.span, "rename it in the data")
+            if name.name in grouped:
+                self.fail(f"{name} is in GROUP-BY twice", name.span, "leave one of them out")
+            grouped.add(name.name)
+        labels = {*OWN_COLUMNS, *grouped}
         for item in self.tree.returns:
             if isinstance(item.value, tree.Aggregate):
                 self.aggregate(item.value, variables)
             elif item.value.name not in grouped:
                 close = nearest(item.value.name, grouped)
                 hint = f"did you mean {close}?" if close else f"add GROUP-BY {item.value}, or aggregate it"
+                if item.value.name.upper() in FUNCTIONS:
+                    function = item.value.name.upper()
+                    hint = f"write {function}(*)" if function == "COUNT" else f"write {function}(variable.attribute)"
                 self.fail(f"{item.value} is not in GROUP-BY", item.value.span, hint)
             same = isinstance(item.value, tree.Name) and item.label == item.value.name
             if item.label in labels and not same:
@@ -119,6 +137,7 @@ class _Checker:
     def having(self, variables: Variables) -> None:
         if self.tree.having is None:
             return
+        self.named = {item.label: item.value for item in self.tree.returns}
         equivalence = _equivalence_inside(self.tree.having)
         if equivalence:
             self.fail(f"{equivalence} cannot stand in HAVING", equivalence.span, "equivalences go in WHERE")
@@ -131,7 +150,8 @@ class _Checker:
                     self.aggregate(leaf, variables)
                 if isinstance(leaf, tree.Name) and leaf.name not in known:
                     close = nearest(leaf.name, known)
-                    hint = f"did you mean {close}?" if close else "HAVING knows aggregates, aliases, GROUP-BY attributes"
+                    others = "HAVING knows aggregates, their aliases, and GROUP-BY attributes"
+                    hint = f"did you mean {close}?" if close else others
                     self.fail(f"unknown name {leaf} in HAVING", leaf.span, hint)
             self.kinds(comparison)
 
@@ -140,7 +160,7 @@ class _Checker:
             return
         variables.known(aggregate.variable, aggregate.span)
         if aggregate.variable not in variables.positive:
-            hint = "a negated event is in no trend"
+            hint = "a negated event is in no trend; aggregate one that is"
             self.fail(f"{aggregate} is of a negated variable", aggregate.span, hint)
         if aggregate.attribute is not None:
             kind = Kind.NUMBER if aggregate.function in ("SUM", "AVG") else Kind.ANY
@@ -163,24 +183,34 @@ class _Checker:
         if known is None or known.kind is Kind.ANY:
             self.uses[attribute] = Use(kind, span)
         elif kind not in (Kind.ANY, known.kind):
-            self.fail(f"{attribute} is used as {kind.value} here, and as {known.kind.value} before", span)
+            hint = "an attribute is either always a number or always a text"
+            self.fail(f"{attribute} is used as a {kind.value} here, but as a {known.kind.value} before", span, hint)
 
     def kinds(self, comparison: tree.Comparison) -> None:
-        sides = (comparison.left, comparison.right)
+        sides = tuple(self.resolved(side) for side in (comparison.left, comparison.right))
         known = [self.kind_of(side) for side in sides]
         if {Kind.NUMBER, Kind.TEXT} <= set(known):
-            self.fail("this compares a text with a number", comparison.span)
+            hint = "numbers stand without quotes, text in single quotes"
+            self.fail("this compares a text with a number", comparison.span, hint)
         kind = known[0] if known[0] is not Kind.ANY else known[1]
         for side in sides:
             if isinstance(side, tree.Attribute):
                 self.use(side.attribute, kind, side.span)
+            if isinstance(side, tree.Name):
+                self.use(side.name, kind, side.span)
             if isinstance(side, tree.Aggregate) and side.attribute and side.function in ("MIN", "MAX"):
                 self.use(side.attribute, kind, side.span)
 
+    def resolved(self, expression: tree.Expression) -> tree.Expression:
+        """What an alias in HAVING stands for; a name that is left is a GROUP-BY attribute."""
+        if not isinstance(expression, tree.Name):
+            return expression
+        return replace(self.named.get(expression.name, expression), span=expression.span)
+
     def kind_of(self, expression: tree.Expression) -> Kind:
-        match expression:
-            case tree.Constant():
-                return _kind(expression)
+        match self.resolved(expression):
+            case tree.Constant() as constant:
+                return _kind(constant)
             case tree.Arithmetic(_, left, right):
                 self.number(left)
                 self.number(right)
@@ -195,9 +225,13 @@ class _Checker:
 
     def number(self, operand: tree.Expression) -> None:
         if self.kind_of(operand) is Kind.TEXT:
-            self.fail(f"{operand} is a text, and cannot be calculated with", operand.span)
+            hint = "+ - * / are for numbers, which stand without quotes"
+            self.fail(f"{operand} is a text, and cannot be calculated with", operand.span, hint)
+        operand = self.resolved(operand)
         if isinstance(operand, tree.Attribute):
             self.use(operand.attribute, Kind.NUMBER, operand.span)
+        if isinstance(operand, tree.Name):
+            self.use(operand.name, Kind.NUMBER, operand.span)
         if isinstance(operand, tree.Aggregate) and operand.attribute:
             self.use(operand.attribute, Kind.NUMBER, operand.span)
 
@@ -219,7 +253,9 @@ class Variables:
         hint = f"did you mean {close}?" if close else f"the pattern has {', '.join(sorted(self.all)) or 'no variables'}"
         if name in self.types:
             variable = self.types[name]
-            hint = f"{name} is a type; its variable is {variable}" if variable else "ANY(…) needs a variable to refer to it"
+            hint = f"{name} is a type; its variable is {variable}"
+            if variable is None:
+                hint = f"ANY(…) needs a variable: ANY({name}, …) v"
         self.checker.fail(f"unknown variable {name}", span, hint)
 
 

@@ -29,6 +29,16 @@ class _Scope:
     adjacent: dict[Edge, list[Pair]] = field(default_factory=lambda: defaultdict(list))
     other: list[Other] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
+    after: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    before: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    def __post_init__(self) -> None:
+        for source, target in self.automaton.follow:
+            self.after[source].add(target)
+            self.before[target].add(source)
+
+    def edges(self, sources: Iterable[int], targets: frozenset[int]) -> list[Edge]:
+        return [(source, target) for source in sorted(sources) for target in sorted(self.after[source] & targets)]
 
     def family(self) -> Iterator[_Scope]:
         yield self
@@ -107,8 +117,10 @@ class Classifier:
                     )
                 yield dict(zip(references, choice, strict=True))
         if not found:
-            names = ", ".join(map(str, references))
-            self.fail(f"{names} cannot be joined: they are bound in different negated patterns", condition.span, None)
+            names = " and ".join(map(str, references))
+            where = "NEXT is for events of one pattern" if any(r.next for r in references) else "they are too far apart"
+            hint = "a negated pattern's events can be compared with one another and with those of the pattern around it"
+            self.fail(f"{names} cannot be compared: {where}", condition.span, hint)
 
     def local(self, condition: tree.Condition, reference: Reference, scope: _Scope) -> None:
         for state in scope.automaton.named(reference.variable):
@@ -123,14 +135,14 @@ class Classifier:
         self.predicates.append(Predicate(condition, PredicateKind.LINK, joined))
 
     def joined(self, condition: tree.Condition, references: list[Reference], scope: _Scope) -> None:
-        edges = list(self.edges(references, scope.automaton)) if len(references) == 2 else []
+        edges = list(self.edges(references, scope)) if len(references) == 2 else []
         for edge, earlier, later in edges:
             scope.adjacent[edge].append(Pair(condition, earlier, later))
         if edges:
             _, earlier, later = edges[0]
             place = self.place(scope, f"{earlier.variable} → {later.variable}")
             self.predicates.append(Predicate(condition, PredicateKind.ADJACENT, place))
-            self.warn_between(condition, earlier, later, scope.automaton)
+            self.warn_between(condition, earlier, later, scope)
             return
         ordered = sorted(references, key=lambda reference: reference.next)
         states = tuple(scope.automaton.named(reference.variable) for reference in ordered)
@@ -138,36 +150,35 @@ class Classifier:
         scope.other.append(Other(condition, tuple(ordered), states, follows))
         place = self.place(scope, f"every {', '.join(map(str, ordered))} of a trend")
         self.predicates.append(Predicate(condition, PredicateKind.OTHER, place))
-        if follows and not _reaches(scope.automaton, states[0], states[1]):
+        if follows and not _closure(set().union(*(scope.after[s] for s in states[0])), scope.after) & states[1]:
             message = f"this condition never applies: no {ordered[1].variable} comes after {ordered[0]}"
             self.warnings.append(Warning(message, condition.span))
 
-    def edges(
-        self, references: list[Reference], automaton: Automaton
-    ) -> Iterator[tuple[Edge, Reference, Reference]]:
+    def edges(self, references: list[Reference], scope: _Scope) -> Iterator[tuple[Edge, Reference, Reference]]:
+        automaton = scope.automaton
         one, two = references
         if one.next or two.next:
             earlier, later = (two, one) if one.next else (one, two)
-            for edge in _edges(automaton, automaton.named(earlier.variable), automaton.named(later.variable)):
+            for edge in scope.edges(automaton.named(earlier.variable), automaton.named(later.variable)):
                 yield edge, earlier, later
             return
         for a, b in itertools.product(_places(automaton, one), _places(automaton, two)):
             earlier, later, source, target = (one, two, a, b) if a.place < b.place else (two, one, b, a)
-            forward = list(_edges(automaton, source.states, target.states))
+            forward = scope.edges(source.states, target.states)
             for edge in forward:
                 yield edge, earlier, later
-            for edge in [] if forward else _edges(automaton, target.states, source.states):
+            for edge in [] if forward else scope.edges(target.states, source.states):
                 yield edge, later, earlier
 
-    def warn_between(
-        self, condition: tree.Condition, earlier: Reference, later: Reference, automaton: Automaton
-    ) -> None:
+    def warn_between(self, condition: tree.Condition, earlier: Reference, later: Reference, scope: _Scope) -> None:
+        automaton = scope.automaton
         source, target = automaton.named(earlier.variable), automaton.named(later.variable)
-        between = frozenset(state.index for state in automaton.states) - source - target
-        entered = {w for v, w in automaton.follow if v in source and w in between}
-        through = _closure(automaton, entered, between)
-        if any(v in through and w in target for v, w in automaton.follow):
-            names = ", ".join(sorted({automaton.states[state].label for state in entered}))
+        apart = source | target
+        entered = set().union(*(scope.after[state] for state in source)) - apart
+        left = set().union(*(scope.before[state] for state in target)) - apart
+        between = _closure(entered, scope.after, apart) & _closure(left, scope.before, apart)
+        if between:
+            names = ", ".join(sorted({automaton.states[state].label for state in between}))
             message = (
                 f"this compares {earlier.variable} with {later.variable} only where they are neighbours in the trend; "
                 f"other events ({names}) may lie between"
@@ -192,25 +203,14 @@ def _places(automaton: Automaton, reference: Reference) -> Iterator[_Place]:
         yield _Place(place, frozenset(same))
 
 
-def _edges(automaton: Automaton, sources: frozenset[int], targets: frozenset[int]) -> Iterator[Edge]:
-    return (edge for edge in automaton.follow if edge[0] in sources and edge[1] in targets)
-
-
-def _closure(automaton: Automaton, start: Iterable[int], within: frozenset[int]) -> set[int]:
+def _closure(start: set[int], steps: Mapping[int, set[int]], avoiding: frozenset[int] = frozenset()) -> set[int]:
+    """The states that steps lead to from these, these included."""
     reached, waiting = set(start), list(start)
     while waiting:
-        state = waiting.pop()
-        for source, target in automaton.follow:
-            if source == state and target in within and target not in reached:
-                reached.add(target)
-                waiting.append(target)
+        new = steps[waiting.pop()] - reached - avoiding
+        reached |= new
+        waiting += new
     return reached
-
-
-def _reaches(automaton: Automaton, sources: frozenset[int], targets: frozenset[int]) -> bool:
-    everything = frozenset(state.index for state in automaton.states)
-    after = {target for source, target in automaton.follow if source in sources}
-    return bool(_closure(automaton, after, everything) & targets)
 
 
 def _scope(automaton: Automaton, parent: _Scope | None) -> _Scope:

@@ -105,7 +105,9 @@ class _Parser:
             self.fail(f"expected {symbol!r}{' ' + why if why else ''}, found {self.found()}", hint=hint)
         return self.take()
 
-    def close(self, symbol: str, opening: Token, why: str = "") -> Token:
+    def close(self, symbol: str, opening: Token, why: str = "", hint: str | None = None) -> Token:
+        if hint and self.token.kind is not TokenKind.END and not self.is_word(*CLAUSES):
+            return self.expect_symbol(symbol, why, hint)
         start = opening.span.start
         line, column = self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start)
         return self.expect_symbol(symbol, why, f"the {opening.text} at {line}:{column} is open")
@@ -196,20 +198,22 @@ class _Parser:
         expected = f"{', '.join(choices)} or {needed}" if choices else needed
         word = "GROUP-BY" if self.is_word("GROUP") else self.token.text.upper()
         if self.token.kind is TokenKind.END:
-            hint = f"every query needs {needed}, e.g. PATTERN Stock S+ or WITHIN 10 minutes SLIDE 1 minute"
+            example = {"PATTERN": "PATTERN Stock S+", "WITHIN": "WITHIN 10 minutes SLIDE 1 minute"}[needed]
+            hint = f"every query needs {needed}, e.g. {example}"
             self.fail(f"expected {needed}, found {self.found()}", hint=hint)
         if self.token.kind is TokenKind.NAME and word in CLAUSES:
             order = "clauses come once each, in the order " + ", ".join(CLAUSES)
             self.fail(f"{word} cannot stand here: expected {expected}", hint=order)
         if self.clause == "PATTERN" and self.previous.kind is TokenKind.NAME:
             # A misspelt clause after a lone type was taken for its variable.
-            clause = nearest(self.previous.text, after)
+            clause = nearest(self.previous.text, [*after, needed])
             if clause:
                 message = f"expected {expected}, found {self.previous.text}"
                 self.fail(message, self.previous.span, f"did you mean {clause}?")
-        close = nearest(self.token.text, [*choices, needed]) if self.token.kind is TokenKind.NAME else None
-        hint = f"did you mean {close}?" if close and close != word else self.stray()
-        self.fail(f"expected {expected}, found {self.found()}", hint=hint)
+        words = [choice for choice in (*choices, needed) if len(choice) > 2]  # AS and OR are near to anything short
+        close = nearest(self.token.text, words) if self.token.kind is TokenKind.NAME else None
+        meant = f"did you mean {close}?" if close and close != word else self.stray()
+        self.fail(f"expected {expected}, found {self.found()}", hint=meant)
 
     def stray(self) -> str | None:
         """What was probably meant by something that cannot stand after this clause."""
@@ -232,7 +236,8 @@ class _Parser:
         return tree.Item(value, alias, start.to(self.previous.span))
 
     def returned_name(self) -> tree.Name:
-        token = self.name("an attribute or an aggregate")
+        example = None if self.is_word(*RESERVED) else "e.g. COUNT(*), AVG(S.price)"
+        token = self.name("an attribute or an aggregate", example)
         if self.is_symbol("("):
             known = nearest(token.text, FUNCTIONS)
             hint = f"did you mean {known}? " if known else ""
@@ -259,10 +264,7 @@ class _Parser:
                 attribute = self.attribute_name().text
         if function != "COUNT" and attribute is None:
             self.fail(f"{function} needs a variable and an attribute", argument.span, f"e.g. {form}")
-        if self.token.kind is not TokenKind.END and not self.is_word(*CLAUSES):
-            end = self.expect_symbol(")", hint=f"e.g. {form}")
-        else:
-            end = self.close(")", opening)
+        end = self.close(")", opening, hint=f"e.g. {form}")
         return tree.Aggregate(function, variable, attribute, start.span.to(end.span))
 
     def semantics(self) -> tree.Semantics:
@@ -317,7 +319,7 @@ class _Parser:
         if float(number.text) == 0:
             self.fail(f"{self.clause} must be greater than 0", span, "e.g. 10 minutes, 500 events")
         if not MIN_EXTENT <= float(number.text) <= MAX_EXTENT:
-            self.fail(f"{self.clause} is out of range", span, f"numbers from {MIN_EXTENT} to {MAX_EXTENT} are")
+            self.fail(f"{self.clause} is out of range", span, f"numbers from {MIN_EXTENT:.0e} to {MAX_EXTENT:.0e} can be used")
         amount = Fraction(number.text)
         if unit == "events" and amount.denominator != 1:
             self.fail("a number of events must be whole", span, "e.g. 500 events")
@@ -386,10 +388,14 @@ class _Parser:
                 return self.occurrence(types, start.span, types[0])
             return self.occurrence(types, start.span, None)
         if self.opens("SEQ", "OR", "AND"):
-            operator = {"SEQ": tree.Seq, "OR": tree.Or, "AND": tree.And}[self.take().text.upper()]
+            self.take()
             parts = self.parenthesised(self.pattern)
-            return operator(parts, start.span.to(self.previous.span))
+            operators: dict[str, type[tree.Seq | tree.Or | tree.And]]
+            operators = {"SEQ": tree.Seq, "OR": tree.Or, "AND": tree.And}
+            return operators[start.text.upper()](parts, start.span.to(self.previous.span))
         form = f"write {self.token.text.upper()}(A, B)" if self.is_word(*OPERATORS) else None
+        if self.is_symbol(")", ","):
+            form = "a pattern is missing here"
         token = self.name("a type, SEQ, OR, ANY, ! or '('", form)
         if self.is_symbol("("):
             known = nearest(token.text, OPERATORS)
@@ -517,7 +523,7 @@ class _Parser:
                 hint = "conditions know NEXT(variable).attribute"
                 self.fail(f"unknown function {variable.text}", variable.span, hint)
             return tree.Name(variable.text, variable.span)
-        self.expect_symbol(".", "and an attribute")
+        self.expect_symbol(".", "and an attribute", f"e.g. NEXT({tree.name_text(variable.text)}).price")
         attribute = self.attribute_name()
         return tree.Attribute(variable.text, attribute.text, following, token.span.to(attribute.span))
 
@@ -544,7 +550,7 @@ class _Parser:
     def equivalence(self) -> tree.Equivalence:
         opening = self.take()
         items = self.listed(self.equivalence_item)
-        end = self.close("]", opening, "or ','")
+        end = self.close("]", opening, "or ','", "[…] takes attributes, alone or with a value: [a, b = 'v']")
         return tree.Equivalence(items, opening.span.to(end.span))
 
     def equivalence_item(self) -> tuple[str, tree.Constant | None]:

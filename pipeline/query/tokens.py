@@ -29,9 +29,8 @@ class Token:
     span: Span
 
 
-RESERVED = frozenset(
-    "RETURN PATTERN FROM SEMANTICS WHERE GROUP GROUP-BY HAVING WITHIN SLIDE AND OR NOT NEXT SEQ ANY EXISTS AS".split()
-)
+_CLAUSES = ("RETURN", "PATTERN", "FROM", "SEMANTICS", "WHERE", "GROUP", "GROUP-BY", "HAVING", "WITHIN", "SLIDE")
+RESERVED = frozenset({*_CLAUSES, "AND", "OR", "NOT", "NEXT", "SEQ", "ANY", "EXISTS", "AS"})
 
 _SYNONYMS = {"≠": "!=", "≤": "<=", "≥": ">=", "−": "-", "×": "*", "÷": "/", "∧": "AND", "∨": "OR", "∃": "EXISTS"}
 
