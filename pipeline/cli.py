@@ -217,19 +217,18 @@ def _load(argument: str) -> Query:
     """The checked query in a file, on standard input, or in the argument itself."""
     from pipeline.query.check import check
 
+    if argument == "-":
+        return check(sys.stdin.read(), "standard input")
     try:
-        if argument == "-":
-            return check(sys.stdin.read(), "standard input")
-        if Path(argument).suffix != ".query" and argument.lstrip().upper().startswith("RETURN"):
-            return check(argument, "query")
         return check(Path(argument).read_text(encoding="utf-8-sig"), argument)
-    except FileNotFoundError:
-        hint = "give a file, or the query's text, which begins with RETURN"
-        raise TrendsError(f"{argument}: no such file\nhint: {hint}") from None
     except UnicodeDecodeError:
         raise TrendsError(f"{argument}: this is not a text file in UTF-8") from None
-    except OSError as error:
-        raise TrendsError(f"{argument}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        if argument.lstrip()[:6].upper() == "RETURN":
+            return check(argument, "query")
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        hint = "give a file, or the query's text, which begins with RETURN"
+        raise TrendsError(f"{argument}: {reason}\nhint: {hint}") from None
 
 
 def _query_files(path: Path) -> Iterable[Path]:

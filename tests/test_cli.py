@@ -145,7 +145,7 @@ def test_beyond_max_bits_counts_are_rounded_and_marked(events: Path, capsys: pyt
     ("query", "arguments", "code", "message"),
     [
         ("RETURN COUNT(*) PATERN A WITHIN 1 s", [], 2, "query:1:17: "),
-        ("nowhere.query", [], 2, "nowhere.query: no such file"),
+        ("nowhere.query", [], 2, "nowhere.query: No such file"),
         ("RETURN SUM(A.z) PATTERN A WITHIN 1 s", [], 2, "has no column z"),
         ("RETURN COUNT(*) PATTERN AND(A, B) WITHIN 1 s", [], 3, "PATTERN"),
         (ANY, ["--engine", "sasee"], 2, "did you mean sase?"),

@@ -90,8 +90,8 @@ class Gap:
 class Conditions:
     """Tests conditions on single events of a stream, and remembers the answers."""
 
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
+    def __init__(self, stream: Stream, tick: Callable[[], None]) -> None:
+        self.stream, self.tick = stream, tick  # `tick` ends a search that takes too long
         self.known: dict[tuple[int, tuple[int, ...]], bool] = {}
 
     def hold(self, condition: tree.Condition, references: Sequence[Reference], events: tuple[int, ...]) -> bool:
@@ -154,15 +154,29 @@ class Matcher:
 
     def exists(self, gap: Gap) -> bool:
         """Whether a match lies in the gap."""
-        candidates = [self._candidates(state, gap) for state in range(len(self.machine.automaton.states))]
-        # Without conditions on the match as a whole, how an event was reached does not matter.
-        seen: set[Bound] | None = None if self._judges_whole() else set()
-        return any(
-            self._completes(((state, event),), candidates, gap, seen)
-            for state, ways in self.machine.automaton.first.items()
+        automaton = self.machine.automaton
+        candidates = [self._candidates(state, gap) for state in range(len(automaton.states))]
+        waiting: list[tuple[Bound, ...]] = [
+            ((state, event),)
+            for state, ways in automaton.first.items()
             for event in candidates[state]
             if self._open(ways, replace(gap, before=self._time(event), neighbours=((state, event),), trend=None))
-        )
+        ]
+        whole = self._judges_whole()
+        seen = {match[-1] for match in waiting}
+        while waiting:
+            self.conditions.tick()
+            match = waiting.pop()
+            if self._completes(match, gap):
+                return True
+            for extension in self._extensions(match[-1], candidates, gap):
+                # Without conditions on the match as a whole, how an event was reached does not matter.
+                if whole:
+                    waiting.append((*match, extension))
+                elif extension not in seen:
+                    seen.add(extension)
+                    waiting.append((extension,))
+        return False
 
     def _judges_whole(self) -> bool:
         many = any(len(link.inner) > 1 for link in self.links)
@@ -177,34 +191,23 @@ class Matcher:
             if gap.low <= self.stream.place[event] < gap.high and self._linked(((state, event),), gap, single=True)
         ]
 
-    def _completes(
-        self, match: tuple[Bound, ...], candidates: list[list[int]], gap: Gap, seen: set[Bound] | None
-    ) -> bool:
+    def _completes(self, match: tuple[Bound, ...], gap: Gap) -> bool:
         state, event = match[-1]
-        if seen is not None:
-            if match[-1] in seen:
-                return False
-            seen.add(match[-1])
-        automaton = self.machine.automaton
+        ways = self.machine.automaton.last.get(state)
+        if ways is None:
+            return False
+        rest = replace(gap, after=self._time(event), neighbours=(match[-1],), trend=None)
+        return self._open(ways, rest) and self._whole(match, gap)
+
+    def _extensions(self, last: Bound, candidates: list[list[int]], gap: Gap) -> Iterator[Bound]:
+        state, event = last
         time = self._time(event)
-        ways = automaton.last.get(state)
-        if ways is not None:
-            rest = replace(gap, after=time, neighbours=(match[-1],), trend=None)
-            if self._open(ways, rest) and self._whole(match, gap):
-                return True
-        for (source, target), edge_ways in automaton.follow.items():
-            if source != state:
-                continue
-            for later in candidates[target]:
-                between = Gap(gap.part, time, self._time(later), neighbours=(match[-1], (target, later)))
-                if (
-                    self._time(later) > time
-                    and self._adjacent((source, target), event, later)
-                    and self._open(edge_ways, between)
-                    and self._completes((*match, (target, later)), candidates, gap, seen)
-                ):
-                    return True
-        return False
+        for (source, target), ways in self.machine.automaton.follow.items():
+            for later in candidates[target] if source == state else ():
+                between = Gap(gap.part, time, self._time(later), neighbours=(last, (target, later)))
+                adjacent = self._time(later) > time and self._adjacent((source, target), event, later)
+                if adjacent and self._open(ways, between):
+                    yield target, later
 
     def _adjacent(self, edge: Edge, event: int, later: int) -> bool:
         return all(
@@ -291,9 +294,9 @@ def others_hold(others: Sequence[Other], match: tuple[Bound, ...], conditions: C
 class Ask:
     """Answers the kernel's questions about a trend that compiled code cannot."""
 
-    def __init__(self, query: Query, stream: Stream, edges: list[Edge]) -> None:
+    def __init__(self, query: Query, stream: Stream, edges: list[Edge], tick: Callable[[], None]) -> None:
         self.machine, self.stream, self.edges = query.machine, stream, edges
-        self.conditions = Conditions(stream)
+        self.conditions = Conditions(stream, tick)
         self.guards = [
             Matcher(guard.machine, guard.links, stream, self.conditions, self.machine) for guard in self.machine.guards
         ]

@@ -32,6 +32,7 @@ from pipeline.engines.programs import Programs
 from pipeline.engines.stream import Stream
 from pipeline.errors import DidNotFinishError
 from pipeline.events import Array
+from pipeline.memory import available_memory
 from pipeline.query.automaton import Ways
 from pipeline.query.checked import Machine, Query
 from pipeline.query.tree import Semantics
@@ -115,7 +116,9 @@ class _Search:
         self.measures = Measures(query.automaton, dict(self.stream.columns), len(stream))
         for aggregate in query.aggregates:
             self.measures.need(aggregate)
-        self.ask: Ask | None = Ask(query, self.stream, self.edges) if _needs_asking(self.machine) else None
+        self.ask: Ask | None = (
+            Ask(query, self.stream, self.edges, self._check_time) if _needs_asking(self.machine) else None
+        )
         cost.events += len(stream)
         self.plan, self.code = self._plan()
         self.work = self._work(matches)
@@ -143,14 +146,17 @@ class _Search:
             self.cost.trends = int(self.work.register[kernel.TRENDS])
             if status == kernel.LIMIT:
                 raise DidNotFinishError(f"did not finish: {self._so_far()} (--max-trends)")
-            if status == kernel.MORE and self.deadline is not None and time.monotonic() > self.deadline:
-                limit = f"{self.limits.seconds:g} seconds"
-                raise DidNotFinishError(f"did not finish in {limit}: {self._so_far()} (--timeout)")
+            self._check_time()
             if status in (kernel.DRAIN, kernel.DONE):
                 yield
             if self.ask is None and status == kernel.MORE:
                 run, steps = compiled(loop), COMPILED_STEPS
             self.limits.progress(self._so_far())
+
+    def _check_time(self) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            limit = f"{self.limits.seconds:g} seconds"
+            raise DidNotFinishError(f"did not finish in {limit}: {self._so_far()} (--timeout)")
 
     def _so_far(self) -> str:
         ended = int(self.work.register[kernel.ROOT])
@@ -201,6 +207,7 @@ class _Search:
     def _plan(self) -> tuple[kernel.Plan, Code]:
         stream, query, automaton = self.stream, self.query, self.query.automaton
         stacks = self._stacks()
+        self._check_memory(stacks)
         states = len(automaton.states)
         by_start = np.lexsort((stream.place, stream.group))
         start = np.empty(len(stream), np.int64)
@@ -275,6 +282,20 @@ class _Search:
             asks_trend=self.ask is not None and self.ask.asks_trend,
         )
         return plan, self.programs.compiled()
+
+    def _check_memory(self, stacks: _Stacks) -> None:
+        """Give up before the machine runs out of memory."""
+        sizes = np.diff(stacks.start)
+        pointers = sum(2 * int(sizes[w]) + int(sizes[v]) for v, w in self.edges)
+        sums = sum(len(measure.limbs) for measure in self.measures.sums)
+        needed = 8 * (len(self.stream) * (8 + len(self.measures.kinds) + sums) + 5 * len(stacks.event) + pointers)
+        free = available_memory()
+        if needed > free:
+            raise DidNotFinishError(
+                f"did not finish: stacks and pointers of {len(self.stream):,} events need about "
+                f"{needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free\n"
+                "hint: fewer events, or a query with fewer occurrences"
+            )
 
     def _pointers(self, stacks: _Stacks) -> tuple[Array, Array]:
         """Per edge and instance of its target: the range of instances on its source's stack that may come before."""

@@ -118,7 +118,7 @@ class _Checker:
             if name.name in grouped:
                 self.fail(f"{name} is in GROUP-BY twice", name.span, "leave one of them out")
             grouped.add(name.name)
-        labels = {*OWN_COLUMNS, *grouped}
+        labels = set(grouped)
         for item in self.tree.returns:
             if isinstance(item.value, tree.Aggregate):
                 self.aggregate(item.value, variables)
@@ -129,6 +129,8 @@ class _Checker:
                     function = item.value.name.upper()
                     hint = f"write {function}(*)" if function == "COUNT" else f"write {function}(variable.attribute)"
                 self.fail(f"{item.value} is not in GROUP-BY", item.value.span, hint)
+            if item.label in OWN_COLUMNS:
+                self.fail(f"every result has a column {item.label} of its own", item.span, "take another alias")
             same = isinstance(item.value, tree.Name) and item.label == item.value.name
             if item.label in labels and not same:
                 self.fail(f"two columns of the result are named {item.label}", item.span, "give one an alias: AS …")

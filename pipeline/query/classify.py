@@ -95,9 +95,7 @@ class Classifier:
         if len(following) == 2:
             self.fail("a condition can name one NEXT", condition.span, "name the earlier event without NEXT")
 
-    def scopes(
-        self, condition: tree.Condition, references: list[Reference]
-    ) -> Iterator[Mapping[Reference, _Scope]]:
+    def scopes(self, condition: tree.Condition, references: list[Reference]) -> Iterator[Mapping[Reference, _Scope]]:
         """Where each reference may be bound: all in one automaton, or in one and a negation right inside it.
 
         A name that stands both for events of the trend and for negated ones means each of them.

@@ -79,9 +79,7 @@ class _Parser:
 
     def is_name(self) -> bool:
         token = self.token
-        return token.kind is TokenKind.QUOTED or (
-            token.kind is TokenKind.NAME and token.text.upper() not in RESERVED
-        )
+        return token.kind is TokenKind.QUOTED or (token.kind is TokenKind.NAME and token.text.upper() not in RESERVED)
 
     def opens(self, *words: str) -> bool:
         """Whether this is one of the words with its opening parenthesis."""
@@ -319,7 +317,8 @@ class _Parser:
         if float(number.text) == 0:
             self.fail(f"{self.clause} must be greater than 0", span, "e.g. 10 minutes, 500 events")
         if not MIN_EXTENT <= float(number.text) <= MAX_EXTENT:
-            self.fail(f"{self.clause} is out of range", span, f"numbers from {MIN_EXTENT:.0e} to {MAX_EXTENT:.0e} can be used")
+            hint = f"numbers from {MIN_EXTENT:.0e} to {MAX_EXTENT:.0e} can be used"
+            self.fail(f"{self.clause} is out of range", span, hint)
         amount = Fraction(number.text)
         if unit == "events" and amount.denominator != 1:
             self.fail("a number of events must be whole", span, "e.g. 500 events")
