@@ -14,7 +14,7 @@ from pipeline.engines import evaluate
 from pipeline.engines.stream import Stream
 from pipeline.events import Array
 from pipeline.query import tree
-from pipeline.query.automaton import Edge, Ways
+from pipeline.query.automaton import FREE, Edge, Ways
 from pipeline.query.checked import Guard, Link, Machine, Other, Query, Reference
 
 # A state of an automaton and the event bound to it.
@@ -162,20 +162,31 @@ class Matcher:
             for event in candidates[state]
             if self._open(ways, replace(gap, before=self._time(event), neighbours=((state, event),), trend=None))
         ]
+        waiting.sort(key=lambda match: -self._time(match[0][1]))  # the earliest is taken first
         whole = self._judges_whole()
         seen = {match[-1] for match in waiting}
+        followed: dict[Edge, int] = {}
         while waiting:
             self.conditions.tick()
             match = waiting.pop()
             if self._completes(match, gap):
                 return True
-            for extension in self._extensions(match[-1], candidates, gap):
-                # Without conditions on the match as a whole, how an event was reached does not matter.
-                if whole:
-                    waiting.append((*match, extension))
-                elif extension not in seen:
-                    seen.add(extension)
-                    waiting.append((extension,))
+            for edge, ways in automaton.follow.items():
+                state, event = match[-1]
+                if edge[0] != state:
+                    continue
+                # Without conditions, an earlier event of this state has led to all that this one leads to.
+                if not whole and ways == FREE and edge not in self.machine.adjacent:
+                    if self._time(event) >= followed.get(edge, self._time(event) + 1):
+                        continue
+                    followed[edge] = self._time(event)
+                for extension in self._extensions(edge, ways, event, candidates[edge[1]], gap.part):
+                    # Without conditions on the match as a whole, how an event was reached does not matter.
+                    if whole:
+                        waiting.append((*match, extension))
+                    elif extension not in seen:
+                        seen.add(extension)
+                        waiting.append((extension,))
         return False
 
     def _judges_whole(self) -> bool:
@@ -199,15 +210,14 @@ class Matcher:
         rest = replace(gap, after=self._time(event), neighbours=(match[-1],), trend=None)
         return self._open(ways, rest) and self._whole(match, gap)
 
-    def _extensions(self, last: Bound, candidates: list[list[int]], gap: Gap) -> Iterator[Bound]:
-        state, event = last
+    def _extensions(self, edge: Edge, ways: Ways, event: int, later: list[int], part: int) -> Iterator[Bound]:
         time = self._time(event)
-        for (source, target), ways in self.machine.automaton.follow.items():
-            for later in candidates[target] if source == state else ():
-                between = Gap(gap.part, time, self._time(later), neighbours=(last, (target, later)))
-                adjacent = self._time(later) > time and self._adjacent((source, target), event, later)
-                if adjacent and self._open(ways, between):
-                    yield target, later
+        for candidate in later:
+            end = self._time(candidate)
+            if end > time and self._adjacent(edge, event, candidate):
+                ends = (edge[0], event), (edge[1], candidate)
+                if ways == FREE or self._open(ways, Gap(part, time, end, neighbours=ends)):
+                    yield edge[1], candidate
 
     def _adjacent(self, edge: Edge, event: int, later: int) -> bool:
         return all(

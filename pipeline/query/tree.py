@@ -83,7 +83,7 @@ class Repeat:
         if short is None:
             bounds = str(self.low) if self.low == self.high else f"{self.low},{'' if self.high is None else self.high}"
             short = f"{{{bounds}}}"
-        inner = f"({self.pattern})" if isinstance(self.pattern, Repeat | Not | Exists) else str(self.pattern)
+        inner = f"({self.pattern})" if isinstance(self.pattern, Not | Exists) else str(self.pattern)
         return inner + short
 
 

@@ -102,3 +102,27 @@ def test_counts_what_it_stores() -> None:
     cost = Cost()
     run_rows(query, Sase(), fitted, Limits(), cost)
     assert (cost.events, cost.trends) == (5, 3)
+
+
+def test_a_long_gap_is_searched_for_a_negated_pattern() -> None:
+    query = check("RETURN COUNT(*) PATTERN SEQ(A, !SEQ(B+, C), D) WITHIN 1 day SLIDE 1 day")
+    gap = [Event(time, "B") for time in range(2, 3000)]
+    for last, counts in [("D", [2]), ("C", [])]:
+        events = [Event(1, "A"), *gap, Event(3000, last), Event(3001, "D")]
+        rows = product_rows(str(query.tree), events, "sase")
+        assert [row["COUNT(*)"] for row in rows] == counts
+
+
+def test_a_search_for_a_negated_pattern_gives_up_too() -> None:
+    query = check("RETURN COUNT(*) PATTERN SEQ(A, !SEQ(B+, X, C), D) WHERE B.x < C.x WITHIN 1 day SLIDE 1 day")
+    gap = [*(Event(time, "B", {"x": 2}) for time in range(2, 60)), Event(60, "X"), Event(61, "C", {"x": 1})]
+    events = [Event(1, "A"), *gap]
+    fitted = fit_events(query, as_columns([*events, Event(62, "D")]), "events")
+    with pytest.raises(DidNotFinishError, match="--timeout"):
+        run_rows(query, Sase(), fitted, Limits(seconds=0.3), Cost())
+
+
+def test_gives_up_before_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sase, "available_memory", lambda: 1000)
+    with pytest.raises(DidNotFinishError, match="GB are free"):
+        product_rows("RETURN COUNT(*) PATTERN A+ WITHIN 1 s", stream("a1 a2 a3 a4 a5 a6 a7 a8 a9"), "sase")
