@@ -174,9 +174,9 @@ class Classifier:
         apart = source | target
         entered = set().union(*(scope.after[state] for state in source)) - apart
         left = set().union(*(scope.before[state] for state in target)) - apart
-        between = _closure(entered, scope.after, apart) & _closure(left, scope.before, apart)
-        if between:
-            names = ", ".join(sorted({automaton.states[state].label for state in between}))
+        leading_on = entered & _closure(left, scope.before, apart)
+        if leading_on:
+            names = ", ".join(sorted({automaton.states[state].label for state in leading_on}))
             message = (
                 f"this compares {earlier.variable} with {later.variable} only where they are neighbours in the trend; "
                 f"other events ({names}) may lie between"

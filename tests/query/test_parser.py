@@ -21,7 +21,9 @@ QUERIES = sorted((Path(__file__).parents[2] / "queries").rglob("*.query"))
 
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="`\n")
 NAMES = st.one_of(
-    st.sampled_from(["A", "S", "price", "event", "by", "count", "minutes", "_1", "größe", "SHELF-READING", "3com", "--"]),
+    st.sampled_from(
+        ["A", "S", "price", "event", "by", "count", "minutes", "_1", "größe", "SHELF-READING", "3com", "--"]
+    ),
     st.sampled_from(sorted(RESERVED)).flatmap(lambda word: st.sampled_from([word, word.lower(), word.title()])),
     st.text(LETTERS, min_size=1, max_size=5),
 )
@@ -279,11 +281,11 @@ def test_what_is_far_too_much_is_a_message(text: str) -> None:
 
 # ---------------------------------------------------------------------------------------------------------- any text
 
-WORDS = st.sampled_from(
-    "RETURN PATTERN FROM SEMANTICS WHERE GROUP BY GROUP-BY HAVING WITHIN SLIDE AND OR NOT NEXT SEQ ANY EXISTS AS COUNT SUM "
-    "A B x 1 0 2.5 10 minutes events contiguous 'text' `a name` ' ` ( ( ) ) [ ] { } , . + - * / ? ! = != < <= > ; @ /* -- \n"
-    "".split(" ")
-)
+VOCABULARY = """
+RETURN PATTERN FROM SEMANTICS WHERE GROUP BY GROUP-BY HAVING WITHIN SLIDE AND OR NOT NEXT SEQ ANY EXISTS AS COUNT SUM
+A B x 1 0 2.5 10 minutes events contiguous 'text' `name` ' ` ( ( ) ) [ ] { } , . + - * / ? ! = != < <= > ; @ /* --
+"""
+WORDS = st.sampled_from([*VOCABULARY.split(), "\n"])
 
 
 @settings(max_examples=400, deadline=None)
