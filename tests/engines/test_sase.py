@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines import sase
+from pipeline.engines import sase, scan
 from pipeline.engines.contract import Cost, Limits
 from pipeline.engines.sase import OPTIMISATIONS, Sase
 from pipeline.errors import DidNotFinishError
@@ -123,6 +123,6 @@ def test_a_search_for_a_negated_pattern_gives_up_too() -> None:
 
 
 def test_gives_up_before_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sase, "available_memory", lambda: 1000)
+    monkeypatch.setattr(scan, "available_memory", lambda: 1000)
     with pytest.raises(DidNotFinishError, match="GB are free"):
         product_rows("RETURN COUNT(*) PATTERN A+ WITHIN 1 s", stream("a1 a2 a3 a4 a5 a6 a7 a8 a9"), "sase")
