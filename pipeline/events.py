@@ -18,6 +18,7 @@ class Kind(Enum):
 
     NUMBER = "number"
     TEXT = "text"
+    ORDERED = "number or text"  # values are compared by order, so that all must be of one kind
     ANY = "any"
 
 

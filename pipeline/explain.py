@@ -30,7 +30,7 @@ SEMANTICS = {
     tree.Semantics.NEXT: "only events that cannot extend a trend are skipped",
     tree.Semantics.CONTIGUOUS: "no event of the partition lies between two neighbours of a trend",
 }
-KINDS = {Kind.NUMBER: "number", Kind.TEXT: "text", Kind.ANY: "number or text"}
+KINDS = {Kind.NUMBER: "number", Kind.TEXT: "text", Kind.ORDERED: "number or text", Kind.ANY: "any"}
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from pipeline.engines.stream import Stream
+from pipeline.errors import DidNotFinishError
 from pipeline.query.checked import Query
 
 # An exact value: a float only as an event's own value (MIN, MAX), a text likewise, None where there is no value.
@@ -32,13 +34,23 @@ class Cost:
     trends: int = 0  # trends that were built
 
 
-@dataclass(frozen=True)
+@dataclass
 class Limits:
-    """When a run gives up; None is never."""
+    """When a run gives up, its time counted from here; None is never."""
 
     seconds: float | None = None
     trends: int | None = None
-    progress: Callable[[str], None] = field(default=lambda _: None)
+    progress: Callable[[str], None] = lambda _: None
+    _started: float = field(default_factory=time.monotonic)
+
+    def check_time(self, so_far: Callable[[], str]) -> None:
+        """Give up if the time is over, saying what was done until now."""
+        if self.seconds is not None and time.monotonic() > self._started + self.seconds:
+            raise DidNotFinishError(f"did not finish in {self.seconds:g} seconds: {so_far()} (--timeout)")
+
+    def extend(self, seconds: float) -> None:
+        """Give more time."""
+        self._started += seconds
 
 
 @dataclass(frozen=True)

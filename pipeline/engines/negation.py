@@ -1,4 +1,4 @@
-"""Negation: negated single events by index, and a search in Python for every negated pattern that is more than that."""
+"""Negated patterns that no index answers: linked to the trend, guarded or compared themselves; searched in Python."""
 
 from __future__ import annotations
 
@@ -11,67 +11,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pipeline.engines import evaluate
+from pipeline.engines.contract import Limits
+from pipeline.engines.negation_index import is_indexed, matching
 from pipeline.engines.stream import Stream
 from pipeline.events import Array
 from pipeline.query import tree
 from pipeline.query.automaton import FREE, Edge, Ways
-from pipeline.query.checked import Guard, Link, Machine, Other, Query, Reference
+from pipeline.query.checked import Link, Machine, Other, Query, Reference
 
 # A state of an automaton and the event bound to it.
 Bound = tuple[int, int]
-
-
-def is_flat(guard: Guard) -> bool:
-    """Whether every match of a negated pattern is a single event, whatever the trend around it."""
-    return not guard.links and not guard.machine.automaton.follow and not guard.machine.guards
-
-
-def negated_events(machine: Machine, stream: Stream, never: int) -> tuple[dict[int, list[int]], Array, Array, Array]:
-    """Index the flat negations: per state of each, the time and place of the next and the place of the last event.
-
-    Also which rows of these arrays belong to which negation.
-    """
-    rows: dict[int, list[int]] = {}
-    arrays: list[tuple[Array, Array, Array]] = []
-    order = np.lexsort((stream.time, stream.part))
-    part, time, place = stream.part[order], stream.time[order], stream.place[order]
-    for number, guard in enumerate(machine.guards):
-        if not is_flat(guard):
-            continue
-        rows[number] = []
-        for state in guard.machine.automaton.states:
-            negated = np.flatnonzero(matching(guard.machine, state.index, stream)[order])
-            rows[number].append(len(arrays))
-            arrays.append(_neighbours(negated, part, time, place, order, never))
-    stacked = np.array(arrays, np.int64).reshape(len(arrays), 3, len(stream))
-    after_time, after_place, before_place = (np.ascontiguousarray(stacked[:, column]) for column in range(3))
-    return rows, after_time, after_place, before_place
-
-
-def _neighbours(
-    negated: Array, part: Array, time: Array, place: Array, order: Array, never: int
-) -> tuple[Array, Array, Array]:
-    begins = np.ones(len(part), bool)
-    begins[1:] = (part[1:] != part[:-1]) | (time[1:] != time[:-1])
-    ties = np.append(np.flatnonzero(begins), len(part))
-    tie = np.cumsum(begins) - 1
-    negated = np.append(negated, len(part))
-    after = negated[np.searchsorted(negated[:-1], ties[tie + 1])]
-    before = np.append(negated[:-1], len(part))[np.searchsorted(negated[:-1], ties[tie]) - 1]
-    parts, times, places = (np.append(column, -1) for column in (part, time, place))
-    out = np.empty((3, len(part)), np.int64)
-    out[0, order] = np.where(parts[after] == part, times[after], never)
-    out[1, order] = np.where(parts[after] == part, places[after], never)
-    out[2, order] = np.where(parts[before] == part, places[before], -never)
-    return out[0], out[1], out[2]
-
-
-def matching(machine: Machine, state: int, stream: Stream) -> Array:
-    """Which events have the type of a state and satisfy its conditions on single events."""
-    satisfied = stream.is_of(machine.automaton.states[state]).copy()
-    for condition in machine.local.get(state, ()):
-        satisfied &= evaluate.holds(condition, lambda attribute: stream.columns[attribute.attribute])
-    return satisfied
 
 
 @dataclass(frozen=True)
@@ -90,8 +39,8 @@ class Gap:
 class Conditions:
     """Tests conditions on single events of a stream, and remembers the answers."""
 
-    def __init__(self, stream: Stream, tick: Callable[[], None]) -> None:
-        self.stream, self.tick = stream, tick  # `tick` ends a search that takes too long
+    def __init__(self, stream: Stream, limits: Limits) -> None:
+        self.stream, self.limits = stream, limits
         self.known: dict[tuple[int, tuple[int, ...]], bool] = {}
 
     def hold(self, condition: tree.Condition, references: Sequence[Reference], events: tuple[int, ...]) -> bool:
@@ -167,7 +116,7 @@ class Matcher:
         seen = {match[-1] for match in waiting}
         followed: dict[Edge, int] = {}
         while waiting:
-            self.conditions.tick()
+            self.conditions.limits.check_time(lambda: "a negated pattern was being looked for")
             match = waiting.pop()
             if self._completes(match, gap):
                 return True
@@ -304,9 +253,9 @@ def others_hold(others: Sequence[Other], match: tuple[Bound, ...], conditions: C
 class Ask:
     """Answers the kernel's questions about a trend that compiled code cannot."""
 
-    def __init__(self, query: Query, stream: Stream, edges: list[Edge], tick: Callable[[], None]) -> None:
+    def __init__(self, query: Query, stream: Stream, edges: list[Edge], limits: Limits) -> None:
         self.machine, self.stream, self.edges = query.machine, stream, edges
-        self.conditions = Conditions(stream, tick)
+        self.conditions = Conditions(stream, limits)
         self.guards = [
             Matcher(guard.machine, guard.links, stream, self.conditions, self.machine) for guard in self.machine.guards
         ]
@@ -319,7 +268,7 @@ class Ask:
         self.bound: Callable[[Array], Iterator[Bound]] = lambda _: iter(())
 
     def _complex(self, ways: Ways) -> bool:
-        return any(not is_flat(self.machine.guards[n]) for way in ways for n in way)
+        return any(not is_indexed(self.machine.guards[n]) for way in ways for n in way)
 
     def _is_far(self, edge: Edge) -> bool:
         ends = ((edge[0], -1), (edge[1], -1))

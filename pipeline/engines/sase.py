@@ -13,13 +13,11 @@ Where the paper takes events as totally ordered, events of equal time are never 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
-from functools import cache
 from itertools import repeat
-from typing import Any
 
+from pipeline.engines.compiled import COMPILED_STEPS, PLAIN_STEPS, Loop, ready
 from pipeline.engines.contract import Cost, Limits, Refusal, Row, Trend, Value
 from pipeline.engines.kernels import sase as kernel
 from pipeline.engines.scan import Optimisations, Scan
@@ -29,8 +27,6 @@ from pipeline.events import Array
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
 
-PLAIN_STEPS = 20_000  # a short search ends before the compiler would have been loaded
-COMPILED_STEPS = 5_000_000
 MAX_WINDOWS = 10_000_000
 
 
@@ -83,12 +79,11 @@ class _Search:
         self, engine: Sase, query: Query, stream: Stream, limits: Limits, cost: Cost, *, matches: bool
     ) -> None:
         self.query, self.limits, self.cost = query, limits, cost
-        self.deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
-        self.scan = Scan(engine, query, stream, self._check_time)
+        self.scan = Scan(engine, query, stream, limits)
         self.ask = self.scan.ask
         cost.events += len(stream)
         self.plan, self.code = self.scan.plan()
-        self.work = self.scan.work(self.plan, limits, matches=matches)
+        self.work = self.scan.work(self.plan, matches=matches)
         if self.ask is not None:
             self.ask.bound = self._bound
         cost.peak_stored = max(cost.peak_stored, len(self.plan.event) + len(self.plan.low) + len(self.work.path))
@@ -104,31 +99,35 @@ class _Search:
             self.plan = self.plan._replace(candidate=candidate, low=low, high=high)
         yield from self._slices(kernel.build)
 
-    def _slices(self, loop: Any) -> Iterator[None]:
-        status, steps = kernel.MORE, PLAIN_STEPS
-        small = len(self.plan.event) < PLAIN_STEPS
-        run = loop if small or self.ask is not None else compiled(loop)
+    def _slices(self, loop: Loop) -> Iterator[None]:
+        """Let a loop run for some steps at a time, in Python first if the run may be short."""
+        window = self.scan.stream.window
+        windows = window.within // window.slide + 1 if window.slide else 1
+        arguments = self.plan, self.work, self.code
+        in_python = self.ask is not None or len(self.plan.event) * windows < PLAIN_STEPS
+        run, steps = (
+            (loop, PLAIN_STEPS) if in_python else (ready(loop, self.limits, *arguments, 0, None), COMPILED_STEPS)
+        )
+        status = kernel.MORE
         while status != kernel.DONE:
-            status = run(self.plan, self.work, self.code, steps, self.ask)
+            status = run(*arguments, steps, self.ask)
             self.cost.trends = int(self.work.register[kernel.TRENDS])
             if status == kernel.LIMIT:
                 raise DidNotFinishError(f"did not finish: {self._so_far()} (--max-trends)")
             if status != kernel.DONE:
-                self._check_time()
+                self.limits.check_time(self._so_far)
             if status in (kernel.DRAIN, kernel.DONE):
                 yield
-            if self.ask is None and status == kernel.MORE:
-                run, steps = compiled(loop), COMPILED_STEPS
+            if status == kernel.MORE and in_python and self.ask is None:
+                in_python = False
+                run, steps = ready(loop, self.limits, *arguments, 0, None), COMPILED_STEPS
             self.limits.progress(self._so_far())
 
-    def _check_time(self) -> None:
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            limit = f"{self.limits.seconds:g} seconds"
-            raise DidNotFinishError(f"did not finish in {limit}: {self._so_far()} (--timeout)")
-
     def _so_far(self) -> str:
-        ended = int(self.work.register[kernel.ROOT])
-        return f"{self.cost.trends:,} trends built, {ended:,} of {len(self.plan.root):,} possible last events done"
+        at = int(self.work.register[kernel.ROOT])
+        return (
+            f"{self.cost.trends:,} trends built, at {at:,} of {len(self.plan.root):,} events that may be a trend's last"
+        )
 
     def _bound(self, path: Array) -> Iterator[tuple[int, int]]:
         """The current trend in time order: (state, event)."""
@@ -154,15 +153,3 @@ class _Search:
             yield tuple(self._bound(work.match[at : at + length][::-1]))
             at += length
         work.register[kernel.MATCHED] = work.register[kernel.FIRST_FREE] = 0
-
-
-@cache
-def compiled(loop: Any) -> Any:
-    """A kernel's loop, compiled; the machine code is kept on disk for the next run."""
-    import numba
-    from numba.extending import register_jitable
-
-    # Nothing is allocated in these loops; without numba's reference counts they run four times as fast.
-    for helper in kernel.HELPERS:
-        register_jitable(_nrt=False)(helper)
-    return numba.njit(cache=True, _nrt=False)(loop)  # type: ignore[call-overload]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +12,8 @@ from pipeline.engines.contract import Limits
 from pipeline.engines.kernels import sase as kernel
 from pipeline.engines.kernels.machine import Code
 from pipeline.engines.measures import Measures
-from pipeline.engines.negation import Ask, is_flat, matching, negated_events
+from pipeline.engines.negation import Ask
+from pipeline.engines.negation_index import index_negations, is_indexed, matching, negation_programs
 from pipeline.engines.programs import Programs
 from pipeline.engines.stream import Stream
 from pipeline.errors import DidNotFinishError
@@ -49,15 +49,15 @@ class _Stacks(NamedTuple):
 class Scan:
     """What a query makes of a stream before construction."""
 
-    def __init__(self, options: Optimisations, query: Query, stream: Stream, tick: Callable[[], None]) -> None:
-        self.options, self.query, self.machine = options, query, query.machine
+    def __init__(self, options: Optimisations, query: Query, stream: Stream, limits: Limits) -> None:
+        self.options, self.query, self.machine, self.limits = options, query, query.machine, limits
         self.stream = stream if options.partitions else _by_time(stream)
         self.edges = sorted(query.automaton.follow, key=lambda edge: (edge[1], edge[0]))
         self.programs = Programs(dict(self.stream.columns), len(stream))
         self.measures = Measures(query.automaton, dict(self.stream.columns), len(stream))
         for aggregate in query.aggregates:
             self.measures.need(aggregate)
-        self.ask = Ask(query, self.stream, self.edges, tick) if _needs_asking(self.machine) else None
+        self.ask = Ask(query, self.stream, self.edges, limits) if _needs_asking(self.machine) else None
 
     def _stacks(self) -> _Stacks:
         """Sequence scan: the events that each state can be bound to, in time order."""
@@ -86,8 +86,6 @@ class Scan:
         pointer = np.cumsum([0, *(stacks.start[w + 1] - stacks.start[w] for _, w in self.edges)])
         forward_pointer = np.cumsum([0, *(stacks.start[v + 1] - stacks.start[v] for v, _ in self.edges)])
         out = sorted(range(len(self.edges)), key=lambda edge: self.edges[edge])
-        flat, after_time, after_place, before_place = negated_events(self.machine, stream, NEVER)
-        way, negation, negated = self._ways(flat)
         others = [other for other in self.machine.other if len(other.references) == 2]
         endings = np.isin(stacks.state, list(automaton.last))
         root = np.flatnonzero(endings)
@@ -101,6 +99,10 @@ class Scan:
             for edge in self.edges
         ]
         other_programs = [self.programs.add([(o.condition, *o.references)]) for o in others]  # type: ignore[list-item]
+        negated_programs = negation_programs(self.machine, self.programs)
+        code = self.programs.compiled()
+        index = index_negations(self.machine, stream, negated_programs, code, self.limits, NEVER)
+        way, negation, negated = self._ways(index.row)
         plan = kernel.Plan(
             time=stream.time,
             place=stream.place,
@@ -130,9 +132,9 @@ class Scan:
             way=way,
             negation=negation,
             negated=negated,
-            after_time=after_time,
-            after_place=after_place,
-            before_place=before_place,
+            after_time=index.after_time,
+            after_place=index.after_place,
+            before_place=index.before_place,
             other_program=_integers(other_programs),
             other_first=_flags([o.states[0] for o in others], states),
             other_second=_flags([o.states[1] for o in others], states),
@@ -152,7 +154,7 @@ class Scan:
             asks_window=self.ask is not None and self.ask.asks_window,
             asks_trend=self.ask is not None and self.ask.asks_trend,
         )
-        return plan, self.programs.compiled()
+        return plan, code
 
     def _check_memory(self, stacks: _Stacks) -> None:
         """Give up before the machine runs out of memory."""
@@ -203,8 +205,8 @@ class Scan:
             highs.append(np.searchsorted(extension[sources], times, side="right") + plan.stack[v])
         return candidate, _joined(lows), _joined(highs)
 
-    def _ways(self, flat: dict[int, list[int]]) -> tuple[Array, Array, Array]:
-        """The alternatives of each edge, beginning and ending, in terms of single negated events."""
+    def _ways(self, row: dict[int, int]) -> tuple[Array, Array, Array]:
+        """The alternatives of each edge, beginning and ending, by the rows of the index."""
         automaton = self.query.automaton
         states = range(len(automaton.states))
         owners: list[Ways] = [automaton.follow[edge] for edge in self.edges]
@@ -213,13 +215,13 @@ class Scan:
         way, negation, negated = [0], [0], []
         for ways in owners:
             # A negation that is asked for in Python counts as absent here: it is tested besides.
-            for alternative in ways if all(n in flat for one in ways for n in one) else [frozenset[int]()]:
-                negated += [number for n in sorted(alternative) for number in flat[n]]
+            for alternative in ways if all(n in row for one in ways for n in one) else [frozenset[int]()]:
+                negated += [row[n] for n in sorted(alternative)]
                 negation.append(len(negated))
             way.append(len(negation) - 1)
         return _integers(way), _integers(negation), _integers(negated)
 
-    def work(self, plan: kernel.Plan, limits: Limits, *, matches: bool) -> kernel.Work:
+    def work(self, plan: kernel.Plan, *, matches: bool) -> kernel.Work:
         """The arrays that a search writes."""
         window = self.stream.window
         measures, sums, limbs = len(plan.measure), plan.limb.shape[0], plan.limb.shape[1]
@@ -228,7 +230,7 @@ class Scan:
         rows = slots + ROW_BUFFER
         register = np.zeros(16, np.int64)
         register[kernel.DEPTH] = register[kernel.GROUP] = -1
-        register[kernel.MAX_TRENDS] = NEVER if limits.trends is None else limits.trends
+        register[kernel.MAX_TRENDS] = NEVER if self.limits.trends is None else self.limits.trends
         empty = np.zeros
         return kernel.Work(
             register=register,
@@ -256,7 +258,7 @@ class Scan:
 
 
 def _needs_asking(machine: Machine) -> bool:
-    return not all(map(is_flat, machine.guards)) or any(len(other.references) > 2 for other in machine.other)
+    return not all(map(is_indexed, machine.guards)) or any(len(other.references) > 2 for other in machine.other)
 
 
 def _by_time(stream: Stream) -> Stream:

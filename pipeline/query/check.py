@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NoReturn
 
@@ -165,7 +165,7 @@ class _Checker:
             hint = "a negated event is in no trend; aggregate one that is"
             self.fail(f"{aggregate} is of a negated variable", aggregate.span, hint)
         if aggregate.attribute is not None:
-            kind = Kind.NUMBER if aggregate.function in ("SUM", "AVG") else Kind.ANY
+            kind = {"SUM": Kind.NUMBER, "AVG": Kind.NUMBER, "COUNT": Kind.ANY}.get(aggregate.function, Kind.ORDERED)
             self.use(aggregate.attribute, kind, aggregate.span)
 
     def aggregates(self) -> Iterator[tree.Aggregate]:
@@ -182,9 +182,9 @@ class _Checker:
 
     def use(self, attribute: str, kind: Kind, span: Span) -> None:
         known = self.uses.get(attribute)
-        if known is None or known.kind is Kind.ANY:
+        if known is None or known.kind is Kind.ANY or (known.kind is Kind.ORDERED and kind is not Kind.ANY):
             self.uses[attribute] = Use(kind, span)
-        elif kind not in (Kind.ANY, known.kind):
+        elif kind not in (Kind.ANY, Kind.ORDERED, known.kind):
             hint = "an attribute is either always a number or always a text"
             self.fail(f"{attribute} is used as a {kind.value} here, but as a {known.kind.value} before", span, hint)
 
@@ -195,6 +195,8 @@ class _Checker:
             hint = "numbers stand without quotes, text in single quotes"
             self.fail("this compares a text with a number", comparison.span, hint)
         kind = known[0] if known[0] is not Kind.ANY else known[1]
+        if kind is Kind.ANY:
+            kind = self.kind_before(sides, comparison.op)
         for side in sides:
             if isinstance(side, tree.Attribute):
                 self.use(side.attribute, kind, side.span)
@@ -202,6 +204,13 @@ class _Checker:
                 self.use(side.name, kind, side.span)
             if isinstance(side, tree.Aggregate) and side.attribute and side.function in ("MIN", "MAX"):
                 self.use(side.attribute, kind, side.span)
+
+    def kind_before(self, sides: Iterable[tree.Expression], op: str) -> Kind:
+        """The kind of attributes that are compared with each other: what the query says of one of them elsewhere."""
+        names = [side.attribute for side in sides if isinstance(side, tree.Attribute)]
+        before = [self.uses[name].kind for name in names if name in self.uses]
+        decided = [kind for kind in before if kind in (Kind.NUMBER, Kind.TEXT)]
+        return decided[0] if decided else Kind.ANY if op in ("=", "!=") else Kind.ORDERED
 
     def resolved(self, expression: tree.Expression) -> tree.Expression:
         """What an alias in HAVING stands for; a name that is left is a GROUP-BY attribute."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -25,7 +26,8 @@ _GOES_ON = {"RETURN": ("','", "AS"), "WHERE": ("AND", "OR"), "GROUP-BY": ("','",
 
 _UNIT_NAMES = {
     **{name: unit for unit in (*tree.UNITS, "events") for name in (unit, unit[:-1])},
-    **{"ms": "milliseconds", "s": "seconds", "sec": "seconds", "min": "minutes", "h": "hours", "d": "days"},
+    **{"ms": "milliseconds", "s": "seconds", "sec": "seconds", "secs": "seconds", "min": "minutes", "mins": "minutes"},
+    **{"h": "hours", "hr": "hours", "hrs": "hours", "d": "days"},
 }
 
 T = TypeVar("T")
@@ -125,7 +127,7 @@ class _Parser:
         not_names = {
             TokenKind.NAME: f"{self.found()} is a reserved word; write it in backquotes to use it as a name",
             TokenKind.TEXT: "a name stands without quotes, or in backquotes",
-            TokenKind.NUMBER: "a name that begins with a digit goes in backquotes",
+            TokenKind.NUMBER: "a name that is a number goes in backquotes",
         }
         self.fail(f"expected {what}, found {self.found()}", hint=hint or not_names.get(self.token.kind))
 
@@ -297,7 +299,17 @@ class _Parser:
             self.fail("GROUP-BY takes attributes, without a variable", token.span, f"write GROUP-BY {attribute}")
         return tree.Name(token.text, token.span)
 
+    def split_unit(self) -> None:
+        """Take `10s`, which would be a name elsewhere, as a number and its unit."""
+        joined = re.fullmatch(r"(\d+)([^\W\d]\w*)", self.token.text)
+        if self.token.kind is TokenKind.NAME and joined:
+            start, end = self.token.span.start, self.token.span.end
+            middle = start + len(joined[1])
+            number = Token(TokenKind.NUMBER, joined[1], Span(start, middle))
+            self.tokens[self.at : self.at + 1] = [number, Token(TokenKind.NAME, joined[2], Span(middle, end))]
+
     def extent(self) -> tree.Extent:
+        self.split_unit()
         number = self.token
         if self.is_symbol("-"):
             self.fail(f"{self.clause} must be greater than 0", hint="leave out the sign")

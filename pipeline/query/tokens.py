@@ -37,7 +37,7 @@ _SYNONYMS = {"≠": "!=", "≤": "<=", "≥": ">=", "−": "-", "×": "*", "÷":
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+|--[^\n]*|/\*.*?\*/)
-  | (?P<word>group-by\b|[^\W\d]\w*)
+  | (?P<word>group-by\b|(?!\d+e[+-]?\d+\b)\w*[^\W\d]\w*)
   | (?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
   | `(?P<quoted>[^`\n]+)`
   | '(?P<text>(?:[^'\n]|'')*)'

@@ -21,7 +21,7 @@ def name_text(name: str) -> str:
     >>> name_text("SHELF-READING"), name_text("price")
     ('`SHELF-READING`', 'price')
     """
-    plain = re.fullmatch(r"[^\W\d]\w*", name) and name.upper() not in RESERVED
+    plain = re.fullmatch(r"(?!\d+[eE]\d+$)\w*[^\W\d]\w*", name) and name.upper() not in RESERVED
     return name if plain else f"`{name}`"
 
 

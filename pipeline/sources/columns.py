@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.events import Array, Column, Numbers, Texts
-from pipeline.sources.numbers import fill, join_numbers, numbers_from_text, numbers_from_words
+from pipeline.sources.numbers import fill, join_numbers, numbers_from_text, numbers_from_words, parse_number
+
+SAMPLE = 1000  # values among which the first that is not NaN is looked for
 
 Bad = dict[int, str]  # position in the batch → what is wrong there
 
@@ -102,6 +104,52 @@ class GuessedColumn(TextColumn):
         # One more entry at the end stands for null, which is where code -1 points.
         values, null = np.append(numbers.values, numbers.values.dtype.type(0)), np.append(numbers.null, True)
         return Numbers(values[codes], null[codes])
+
+
+class OrderedColumn:
+    """Numbers throughout if the first value is a number, else text throughout."""
+
+    def __init__(self) -> None:
+        self._column: NumberColumn | TextColumn | None = None
+        self._nulls = 0  # rows before the first value
+
+    def read(self, raw: Any) -> tuple[Any, Bad]:
+        """A batch as the first value says; its length as long as there is none."""
+        column = self._column or _decided(raw)
+        if column is None:
+            return (None, len(raw)), {}
+        chunk, bad = column.read(raw)
+        return (column, chunk), bad
+
+    def add(self, chunk: tuple[NumberColumn | TextColumn | None, Any]) -> None:
+        """Keep a batch."""
+        column, values = chunk
+        if column is None:
+            self._nulls += values
+            return
+        if self._column is None:
+            self._begin(column)
+        assert self._column is not None
+        self._column.add(values)
+
+    def finish(self) -> Column:
+        """The whole column; numbers if there is no value at all."""
+        if self._column is None:
+            self._begin(NumberColumn())
+        assert self._column is not None
+        return self._column.finish()
+
+    def _begin(self, column: NumberColumn | TextColumn) -> None:
+        self._column = column
+        column.add(column.read(pa.nulls(self._nulls, pa.string()))[0])
+
+
+def _decided(raw: Any) -> NumberColumn | TextColumn | None:
+    for word in raw.drop_null()[:SAMPLE].to_pylist():
+        number = parse_number(word)
+        if number is not None:
+            return TextColumn() if isinstance(number, str) else NumberColumn()
+    return None if len(raw) == raw.null_count else NumberColumn()
 
 
 def sorted_texts(words: Any, codes: Array) -> Texts:

@@ -12,13 +12,14 @@ import pyarrow.csv
 
 from pipeline.errors import InputError
 from pipeline.events import Kind
-from pipeline.sources.columns import Batch, ColumnReader, GuessedColumn, NumberColumn, TextColumn
+from pipeline.sources.columns import Batch, ColumnReader, GuessedColumn, NumberColumn, OrderedColumn, TextColumn
 from pipeline.sources.csv_blocks import Block, locate_records, read_blocks, split_header
 from pipeline.sources.times import TimeColumn
 
-READERS: dict[Kind, type[NumberColumn | TextColumn]] = {
+READERS: dict[Kind, type[ColumnReader]] = {
     Kind.NUMBER: NumberColumn,
     Kind.TEXT: TextColumn,
+    Kind.ORDERED: OrderedColumn,
     Kind.ANY: GuessedColumn,
 }
 

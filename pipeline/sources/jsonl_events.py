@@ -23,6 +23,7 @@ BATCH = 1 << 15
 READERS: dict[Kind, type[ColumnReader]] = {
     Kind.NUMBER: JsonNumberColumn,
     Kind.TEXT: JsonTextColumn,
+    Kind.ORDERED: DecidedColumn,
     Kind.ANY: DecidedColumn,
 }
 

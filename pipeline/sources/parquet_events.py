@@ -60,7 +60,7 @@ class ParquetSource:
             return TypedTextColumn() if kind is Kind.TEXT else TypedNumberColumn()
         if not asked:
             return None
-        raise self._wrong_type(name, {Kind.NUMBER: "a number", Kind.TEXT: "text", Kind.ANY: "a number or text"}[kind])
+        raise self._wrong_type(name, {Kind.NUMBER: "a number", Kind.TEXT: "text"}.get(kind, "a number or text"))
 
     def _wrong_type(self, name: str, needed: str) -> InputError:
         stored = self._schema.field(name).type

@@ -272,7 +272,7 @@ def test_aggregates_of_return_and_having_each_once() -> None:
         ("[x] AND A.x > 5", "COUNT(*)", "", Kind.NUMBER),
         ("A.y = 1", "SUM(A.x)", "", Kind.NUMBER),
         ("A.y = 1", "AVG(A.x)", "", Kind.NUMBER),
-        ("A.y = 1", "MIN(A.x)", "", Kind.ANY),
+        ("A.y = 1", "MIN(A.x)", "", Kind.ORDERED),
         ("A.y = 1", "COUNT(A.x)", "", Kind.ANY),
         ("A.y = 1", "COUNT(*)", "HAVING MIN(A.x) > 'a'", Kind.TEXT),
         ("A.y = 1", "MAX(A.x) AS most", "HAVING most > 5", Kind.NUMBER),
