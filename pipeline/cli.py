@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 600.0
 RUN_EXAMPLES = """\
 examples:
-  trends run queries/example/any.query --events queries/example/sample.csv
+  trends run queries/example/skip-till-any-match.query --events queries/example/sample.csv
   trends run queries/stock/down-trends-by-sector.query --events ticks.parquet --types company,sector --format jsonl
   trends run 'RETURN COUNT(*) PATTERN SEQ(A, B+) WITHIN 1 hour SLIDE 1 hour' --events events.jsonl
   trends run shoplifting.query --events readings.csv --matches
@@ -127,7 +127,7 @@ def _run(options: argparse.Namespace) -> int:
     from pipeline.engines.choice import check_can_run, choose
     from pipeline.engines.contract import Cost, Limits, TrendBuilder
     from pipeline.output import formatted
-    from pipeline.run import Input, fit, run_matches, run_rows
+    from pipeline.run import Input, fit, match_columns, run_matches, run_rows
 
     engine = choose(query, options.engine)
     if options.without:
@@ -135,7 +135,7 @@ def _run(options: argparse.Namespace) -> int:
         check_can_run(query, engine)
     progress = _Progress()
     limits = Limits(options.timeout or None, options.max_trends, progress)
-    types = tuple(options.types.split(",")) if options.types else None
+    types = tuple(name.strip() for name in options.types.split(",")) if options.types else None
     cost = Cost()
     started = time.monotonic()
     fitted = fit(query, Input(Path(options.events), types, options.bad_rows), limits, all_columns=options.matches)
@@ -149,14 +149,14 @@ def _run(options: argparse.Namespace) -> int:
                 raise CannotRunError(f"{engine.name} builds no trends: --matches\nhint: engines that can: sase")
             if query.tree.having is not None:
                 print("note: --matches gives all trends; HAVING does not apply", file=sys.stderr)
-            variables = list(dict.fromkeys(state.variable or state.label for state in query.automaton.states))
             matches = run_matches(query, engine, fitted, limits, cost)
-            _print(formatted(progress.paused(matches), options.format, ["start", "end", *variables]))
+            _print(formatted(progress.paused(matches), options.format, match_columns(query)))
         else:
             rows = run_rows(query, engine, fitted, limits, cost, options.max_bits)
             progress.clear()
             labels = [item.label for item in query.tree.returns]
-            columns = list(dict.fromkeys(["window_start", "window_end", *query.group_by, *labels]))
+            exact = ["exact"] if any("exact" in row for row in rows) else []
+            columns = list(dict.fromkeys(["window_start", "window_end", *query.group_by, *labels, *exact]))
             _print(formatted(rows, options.format, columns))
     finally:
         progress.clear()
@@ -217,6 +217,8 @@ def _load(argument: str) -> Query:
     """The checked query in a file, on standard input, or in the argument itself."""
     from pipeline.query.check import check
 
+    if not argument.strip():
+        raise TrendsError("the query is empty\nhint: give a file, or the query's text, which begins with RETURN")
     if argument == "-":
         return check(sys.stdin.read(), "standard input")
     try:
@@ -232,6 +234,8 @@ def _load(argument: str) -> Query:
 
 
 def _query_files(path: Path) -> Iterable[Path]:
+    if not path.exists():
+        raise TrendsError(f"{path}: no such file or folder")
     if not path.is_dir():
         return [path]
     files = sorted(path.rglob("*.query"))

@@ -45,7 +45,6 @@ def aligned(header: list[str], cells: Iterable[list[str]], right: set[int]) -> I
 def _table(rows: Rows, columns: list[str]) -> Iterator[str]:
     rows = iter(rows)
     sample = list(islice(rows, SAMPLE))
-    columns = _with_exact(columns, sample)
     numbers = {at for at, name in enumerate(columns) if all(_is_number(row.get(name)) for row in sample)}
     cells = ([_cell(row.get(name)) for name in columns] for row in chain(sample, rows))
     yield from aligned(columns, cells, numbers)
@@ -58,16 +57,9 @@ def _jsonl(rows: Rows, _: list[str]) -> Iterator[str]:
 
 
 def _csv(rows: Rows, columns: list[str]) -> Iterator[str]:
-    rows = iter(rows)
-    sample = list(islice(rows, SAMPLE))
-    columns = _with_exact(columns, sample)
     yield _csv_line(columns)
-    for row in chain(sample, rows):
+    for row in rows:
         yield _csv_line([_plain(row.get(name)) for name in columns])
-
-
-def _with_exact(columns: list[str], sample: list[Mapping[str, Any]]) -> list[str]:
-    return [*columns, "exact"] if any("exact" in row for row in sample) else columns
 
 
 def _csv_line(cells: list[Any]) -> str:

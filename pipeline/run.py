@@ -13,9 +13,12 @@ from pipeline.engines.contract import Cost, Engine, Limits, TrendBuilder
 from pipeline.engines.stream import Stream, make_stream
 from pipeline.errors import QueryError, TrendsError, nearest
 from pipeline.events import Column, Events, Kind, Numbers, Texts
+from pipeline.query import tree
 from pipeline.query.checked import Query
 from pipeline.results import DEFAULT_MAX_BITS, result_rows, show_event_value
 from pipeline.sources.events_file import read_events
+
+TREND_TIMES = ("trend_start", "trend_end")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,11 @@ class Fitted:
 
 def fit(query: Query, source: Input, limits: Limits, *, all_columns: bool = False) -> Fitted:
     """Read the events that a query needs, and partition them."""
+
+    def reading(rows: int) -> None:
+        limits.progress(f"{rows:,} rows read")
+        limits.check_time(lambda: f"{rows:,} rows read")
+
     kinds = {name: use.kind for name, use in query.uses.items()}
     events = read_events(
         source.path,
@@ -45,7 +53,7 @@ def fit(query: Query, source: Input, limits: Limits, *, all_columns: bool = Fals
         source.types,
         source.bad_rows,
         all_columns,
-        lambda rows: limits.progress(f"{rows:,} rows read"),
+        reading,
     )
     return fit_events(query, events, str(source.path))
 
@@ -59,6 +67,7 @@ def fit_events(query: Query, events: Events, path: str) -> Fitted:
     missing = {name: _missing(query, events, name, path) for name in query.uses if name not in events.attributes}
     notes += [f"no row of {path} has {name}: it is null" for name in missing]
     events = replace(events, attributes={**events.attributes, **missing})
+    _check_kinds(query, events, path)
     notes += _unknown_types(query, events, path)
     return Fitted(make_stream(query, events), events, tuple(notes))
 
@@ -70,23 +79,30 @@ def run_rows(
     return result_rows(query, fitted.stream, engine.run(query, fitted.stream, limits, cost), max_bits)
 
 
+def match_columns(query: Query) -> list[str]:
+    """The names that a trend's row has: its times, then the variables."""
+    variables = dict.fromkeys(state.variable or state.label for state in query.automaton.states)
+    for state in query.automaton.states:
+        if state.variable in TREND_TIMES:
+            message = f"a variable {state.variable} cannot stand beside the trend's own {state.variable}"
+            raise QueryError(message, query.text, state.span, query.file, "give the variable another name")
+    return [*TREND_TIMES, *variables]
+
+
 def run_matches(
     query: Query, engine: TrendBuilder, fitted: Fitted, limits: Limits, cost: Cost
 ) -> Iterator[dict[str, Any]]:
     """The trends themselves: each variable with its events, in time order."""
     stream, events = fitted.stream, fitted.events
-    variables = dict.fromkeys(state.variable or state.label for state in query.automaton.states)
+    columns = match_columns(query)
     for trend in engine.trends(query, stream, limits, cost):
-        first, last = trend[0][1], trend[-1][1]
-        bound: dict[str, list[dict[str, Any]]] = {variable: [] for variable in variables}
+        match: dict[str, Any] = {name: [] for name in columns}
         for state, event in trend:
             label = query.automaton.states[state].variable or query.automaton.states[state].label
-            bound[label].append(_event(events, int(stream.row[event])))
-        yield {
-            "start": events.clock.show(int(events.time[stream.row[first]])),
-            "end": events.clock.show(int(events.time[stream.row[last]])),
-            **bound,
-        }
+            match[label].append(_event(events, int(stream.row[event])))
+        for name, (_, event) in zip(TREND_TIMES, (trend[0], trend[-1]), strict=True):
+            match[name] = events.clock.show(int(events.time[stream.row[event]]))
+        yield match
 
 
 def _event(events: Events, row: int) -> dict[str, Any]:
@@ -104,6 +120,19 @@ def _missing(query: Query, events: Events, name: str, path: str) -> Column:
     if query.uses[name].kind is Kind.NUMBER:
         return Numbers(np.zeros(len(events), np.int64), nothing)
     return Texts(np.full(len(events), -1, np.int32), ())
+
+
+def _check_kinds(query: Query, events: Events, path: str) -> None:
+    """Fail where the query compares a text of this input with a number; a column of nulls is neither."""
+    for conjunct in tree.conjuncts(query.tree.where):
+        for comparison in tree.comparisons(conjunct):
+            sides = [side for side in (comparison.left, comparison.right) if isinstance(side, tree.Attribute)]
+            columns = {side.attribute: events.attributes[side.attribute] for side in sides}
+            known = {name: isinstance(column, Texts) for name, column in columns.items() if not column.null.all()}
+            if len(set(known.values())) == 2:
+                kinds = ", ".join(f"{name} is {'text' if text else 'a number'}" for name, text in known.items())
+                message = f"this compares a text with a number: in {path}, {kinds}"
+                raise QueryError(message, query.text, comparison.span, query.file, "compare columns of one kind")
 
 
 def _unknown_types(query: Query, events: Events, path: str) -> Iterator[str]:

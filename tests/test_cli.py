@@ -81,11 +81,21 @@ def test_matches(events: Path, capsys: pytest.CaptureFixture[str]) -> None:
     query = "RETURN COUNT(*) PATTERN SEQ(A a, B b) SEMANTICS contiguous WITHIN 10 seconds SLIDE 10 seconds"
     assert main(["run", query, "--events", str(events), "--matches", "--format", "jsonl"]) == 0
     assert lines(capsys) == [
-        {"start": 1, "end": 2, "a": [{"time": 1, "type": "A", "x": 1}], "b": [{"time": 2, "type": "B", "x": 2}]},
-        {"start": 7, "end": 8, "a": [{"time": 7, "type": "A", "x": 7}], "b": [{"time": 8, "type": "B", "x": 8}]},
+        {
+            "trend_start": 1,
+            "trend_end": 2,
+            "a": [{"time": 1, "type": "A", "x": 1}],
+            "b": [{"time": 2, "type": "B", "x": 2}],
+        },
+        {
+            "trend_start": 7,
+            "trend_end": 8,
+            "a": [{"time": 7, "type": "A", "x": 7}],
+            "b": [{"time": 8, "type": "B", "x": 8}],
+        },
     ]
     assert main(["run", query, "--events", str(events), "--matches", "--format", "csv"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["start,end,a,b", "1,2,1,2", "7,8,7,8"]
+    assert capsys.readouterr().out.splitlines() == ["trend_start,trend_end,a,b", "1,2,1,2", "7,8,7,8"]
 
 
 def test_types_are_columns_and_the_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,6 +162,10 @@ def test_beyond_max_bits_counts_are_rounded_and_marked(events: Path, capsys: pyt
         (ANY, ["--max-trends", "10"], 4, "--max-trends"),
         (ANY, ["--without", "stack"], 2, "did you mean stacks?"),
         ("RETURN COUNT(*) PATTERN A+ WITHIN 2 s SLIDE 1 s", ["--types", "kind"], 2, "kind"),
+        ("RETURN COUNT(*) PATTERN SEQ(A, B) WHERE A.x = B.type WITHIN 2 s", [], 2, "query:1:41: this compares"),
+        ("RETURN COUNT(*) PATTERN A WITHIN 1000 days SLIDE 1 ms", [], 3, "WITHIN: an event would be in more"),
+        ("RETURN COUNT(*) PATTERN SEQ(A trend_start, B) WITHIN 2 s", ["--matches"], 2, "query:1:29: a variable"),
+        (" ", [], 2, "the query is empty"),
     ],
 )
 def test_mistakes(
@@ -182,6 +196,28 @@ def test_bad_rows_fail_with_their_line_or_are_counted(events: Path, capsys: pyte
     captured = capsys.readouterr()
     assert json.loads(captured.out)["COUNT(*)"] == 75
     assert "1 bad row set aside" in captured.err
+
+
+def test_rounded_rows_are_marked_wherever_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "events.csv"
+    times = [*range(0, 20000, 10), *range(20000, 20008)]
+    path.write_text("time,type\n" + "".join(f"{time},A\n" for time in times))
+    query = "RETURN COUNT(*) PATTERN A+ WITHIN 10 s SLIDE 10 s"
+    for form in ("csv", "table"):
+        assert main(["run", query, "--events", str(path), "--format", form, "--max-bits", "5"]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert out[0].endswith("exact")
+        assert "2.5500e2" in out[-1]
+        assert out[-1].endswith("False")
+
+
+def test_numbers_compared_by_order_are_no_text(events: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events.write_text("time,type,x\n1,A,10\n2,A,9\n3,A,8\n4,B,oops\n")
+    query = "RETURN COUNT(*) PATTERN A+ WHERE A.x > NEXT(A).x WITHIN 9 s SLIDE 9 s"
+    assert main(["run", query, "--events", str(events)]) == 2
+    assert f"{events}:5: x: 'oops' is not a number" in capsys.readouterr().err
+    assert main(["run", query, "--events", str(events), "--bad-rows", "skip", "--format", "jsonl"]) == 0
+    assert lines(capsys)[0]["COUNT(*)"] == 7
 
 
 def test_cost_is_said_apart_from_the_rows(events: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,8 +23,8 @@ def choose(query: Query, name: str = AUTO) -> Engine:
         for engine in ENGINES:
             if engine.refuses(query) is None:
                 return engine
-        reasons = "; ".join(f"{name}: {refusal.reason}" for name, refusal in refusals(query).items() if refusal)
-        raise CannotRunError(f"no engine can run this query ({reasons})")
+        reasons = "\n".join(f"{name}: {why.clause}: {why.reason}" for name, why in refusals(query).items() if why)
+        raise CannotRunError(f"no engine can run this query\n{reasons}")
     known = {engine.name: engine for engine in ENGINES}
     if name not in known:
         close = nearest(name, (AUTO, *known))

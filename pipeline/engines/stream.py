@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from pipeline.engines.evaluate import holds, take
-from pipeline.errors import InputError
+from pipeline.errors import QueryError
 from pipeline.events import Array, Clock, Column, Events, Texts
 from pipeline.query import tree
 from pipeline.query.automaton import State
@@ -100,10 +100,12 @@ def _measured(query: Query, events: Events) -> tuple[Array, Clock, Window]:
         ticks *= 10
     factor = ticks // events.clock.ticks_per_second
     if len(events) and max(abs(int(events.time.max())), abs(int(events.time.min()))) > 2**62 // factor:
-        raise InputError("the times are too large for so fine a window\nhint: WITHIN and SLIDE in longer units")
+        message = "the input's times are too large for so fine a window"
+        raise QueryError(message, query.text, within.span, query.file, "use longer units, or times of fewer digits")
     lengths = [int(Fraction(size) * ticks) for size in sizes]
     if lengths[0] > 2**62:
-        raise InputError("WITHIN is too long for so fine a clock\nhint: WITHIN in shorter units")
+        message = "this window is too long for so fine times"
+        raise QueryError(message, query.text, within.span, query.file, "use a shorter window")
     window = Window(lengths[0], lengths[1] if slide else None, False)
     return events.time * factor, Clock(ticks, events.clock.style), window
 
