@@ -55,6 +55,9 @@ def index_negations(
     machine: Machine, stream: Stream, programs: dict[int, list[int]], code: Code, limits: Limits, never: int
 ) -> Index:
     """Find the nearest matches of every indexed negation."""
+    if not programs:
+        nothing = np.empty((0, 0), np.int64)
+        return Index({}, nothing, nothing, nothing)
     line = _lined_up(stream)
     times, places = np.append(stream.time[line.event], never), np.append(line.place, never)
     found = np.empty((3, len(programs), len(stream)), np.int64)

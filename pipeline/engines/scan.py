@@ -309,13 +309,8 @@ def _longest(stream: Stream, edges: list[tuple[int, int]], states: int) -> int:
     """How many events a trend can have at most."""
     if all(v < w for v, w in edges):
         return states + 1
-    _, distinct = np.unique(stream.part[_changes_of(stream)], return_counts=True)
-    return int(distinct.max(initial=0)) + 2
-
-
-def _changes_of(stream: Stream) -> Array:
-    order = np.lexsort((stream.time, stream.part))
-    return order[_changes(stream.part[order], stream.time[order])]
+    first_of_each_time = np.unique(stream.tie, return_index=True)[1]
+    return int(np.bincount(stream.part[first_of_each_time]).max(initial=0)) + 2
 
 
 def _most_starts(plan: kernel.Plan) -> int:
