@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from tests.oracle import (
+from tests.oracle import Event, State, Value, compiled
+from tests.oracle_query import (
     Aggregate,
     Atom,
     Attr,
     Binary,
     Const,
-    Event,
     Negated,
     Not,
     Opt,
@@ -25,11 +25,8 @@ from tests.oracle import (
     Repeat,
     Seq,
     Star,
-    State,
     Term,
-    Value,
     Window,
-    compiled,
 )
 
 SEMANTICS = ("skip-till-any-match", "skip-till-next-match", "contiguous")

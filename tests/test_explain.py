@@ -14,7 +14,8 @@ import pytest
 from pipeline.engines import choice
 from pipeline.engines.contract import Cost, Limits, Refusal, Row
 from pipeline.engines.stream import Stream
-from pipeline.explain import WIDTH, as_json, as_text, explain
+from pipeline.explain import as_json, as_text, explain
+from pipeline.explain.text import WIDTH
 from pipeline.query.check import check
 from pipeline.query.checked import Query
 from tests.query.test_draw import QUERIES, golden

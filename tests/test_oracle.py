@@ -11,13 +11,13 @@ from itertools import combinations, pairwise, product
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.oracle import (
+from tests.oracle import Event, answer, compiled, finished_trends, trends
+from tests.oracle_query import (
     Aggregate,
     Atom,
     Attr,
     Binary,
     Const,
-    Event,
     Negated,
     Not,
     Opt,
@@ -29,10 +29,6 @@ from tests.oracle import (
     Seq,
     Term,
     Window,
-    answer,
-    compiled,
-    finished_trends,
-    trends,
 )
 from tests.strategies import SEMANTICS, Shape, cases, patterns, stream, stream_text, streams
 

@@ -9,29 +9,28 @@ from fractions import Fraction
 import numpy as np
 
 from pipeline.engines.contract import Value
+from pipeline.engines.kernels.limbs import BITS, MASK
 from pipeline.engines.kernels.sase import COUNT, MAXIMUM, MINIMUM, NO_MAXIMUM, NO_MINIMUM, SUM
 from pipeline.events import Array, Column, Numbers, Texts
 from pipeline.query import tree
 from pipeline.query.automaton import Automaton
 
-LIMB = 32
-_MASK = 2**LIMB - 1
-
 
 @dataclass(frozen=True)
 class Exact:
-    """Numbers as integers times a power of two: `limbs[k]` are their digits in base 2^32, the last ones signed."""
+    """Numbers as integers times a power of two: `limbs[k]` are their digits, as kernels/limbs.py has them."""
 
     limbs: Array
     exponent: int
     whole: bool  # integers, not floats
 
-    def totals(self, limbs: Array) -> list[int]:
-        """The integers that rows of limbs, or of sums of limbs, stand for."""
-        total = np.zeros(len(limbs), object)
-        for at in reversed(range(limbs.shape[1])):
-            total = (total << LIMB) + limbs[:, at].astype(object)
-        return total.tolist()
+
+def integers(limbs: Array) -> list[int]:
+    """The integers that rows of limbs stand for."""
+    total = np.zeros(len(limbs), object)
+    for at in reversed(range(limbs.shape[1])):
+        total = (total << BITS) + limbs[:, at].astype(object)
+    return total.tolist()
 
 
 @dataclass
@@ -55,22 +54,21 @@ class Measures:
         for kind in _KINDS[aggregate.function]:
             self._measure(kind, aggregate.variable, aggregate.attribute)
 
-    def values(self, aggregate: tree.Aggregate, trends: Array, rows: Array, limbs: Array) -> Sequence[Value]:
-        """An aggregate's values, from the numbers of trends and the measures of rows."""
+    def values(self, aggregate: tree.Aggregate, trends: list[int], measured: Sequence[list[int]]) -> Sequence[Value]:
+        """An aggregate's values in all rows, from the numbers of trends and the value of each measure."""
         if aggregate.variable is None:
-            return trends.tolist()  # type: ignore[no-any-return]
+            return trends
         at = {kind: self._known[kind, aggregate.variable, aggregate.attribute] for kind in _KINDS[aggregate.function]}
         if aggregate.function in ("MIN", "MAX"):
             values = self._values[aggregate.attribute or ""]
-            ranks = rows[:, at[_KINDS[aggregate.function][0]]].tolist()
+            ranks = measured[at[_KINDS[aggregate.function][0]]]
             return [None if rank in (NO_MINIMUM, NO_MAXIMUM) else values[rank] for rank in ranks]
-        counts = rows[:, at[COUNT]].tolist()
+        counts = measured[at[COUNT]]
         if aggregate.function == "COUNT":
-            return counts  # type: ignore[no-any-return]
-        number = self.kinds[: at[SUM]].count(SUM)
-        column = self.sums[number]
+            return counts
+        column = self.sums[self.kinds[: at[SUM]].count(SUM)]
         up, down = 1 << max(column.exponent, 0), 1 << max(-column.exponent, 0)
-        totals = [total * up for total in column.totals(limbs[:, number])]
+        totals = [total * up for total in measured[at[SUM]]]
         if aggregate.function == "SUM" and column.whole:
             return [total if count else None for total, count in zip(totals, counts, strict=True)]
         divisors = counts if aggregate.function == "AVG" else [min(count, 1) for count in counts]
@@ -108,18 +106,16 @@ def exact(numbers: Numbers) -> Exact:
     """Numbers as limbs, nulls as 0.
 
     >>> column = Numbers(np.array([0.5, 3.0]), np.array([False, False]))
-    >>> exact(column).totals(exact(column).limbs.T), exact(column).exponent
+    >>> integers(exact(column).limbs.T), exact(column).exponent
     ([1, 6], -1)
     """
     values = np.where(numbers.null, 0, numbers.values)
     if values.dtype == np.float64:
         return _floats(values)
-    if values.dtype == np.int64:
-        return Exact(np.array([values & _MASK, values >> LIMB, np.zeros_like(values)]), 0, whole=True)
-    count = max((int(value).bit_length() for value in values), default=0) // LIMB + 2
-    limbs = [[(int(value) >> (LIMB * at)) & _MASK for value in values] for at in range(count - 1)]
-    limbs.append([int(value) >> (LIMB * (count - 1)) for value in values])
-    return Exact(np.array(limbs, np.int64), 0, whole=True)
+    size = max((int(value).bit_length() for value in (values.min(initial=0), values.max(initial=0))), default=0)
+    digits = range(size // BITS + 1)
+    limbs = np.array([(values >> (BITS * at)) & MASK for at in digits] + [values >> (BITS * len(digits))])
+    return Exact(limbs.astype(np.int64), 0, whole=True)
 
 
 def _floats(values: Array) -> Exact:
@@ -130,13 +126,16 @@ def _floats(values: Array) -> Exact:
     exponents = np.where(digits == 0, 0, exponents - 53 + low_zeros).astype(np.int64)
     exponent = int(exponents[digits != 0].min()) if np.any(digits) else 0
     shift = np.where(digits == 0, 0, exponents - exponent)
-    word, bit = shift // LIMB, shift % LIMB
+    word, bit = shift // BITS, shift % BITS
     limbs = np.zeros((int(word.max(initial=0)) + 4, len(values)), np.int64)
-    low, high = (digits & _MASK) << bit, (digits >> LIMB) << bit
+    low, high = (digits & MASK) << bit, (digits >> BITS) << bit
     every = np.arange(len(values))
-    limbs[word, every] += low & _MASK
-    limbs[word + 1, every] += (low >> LIMB) + (high & _MASK)
-    limbs[word + 2, every] += high >> LIMB
+    limbs[word, every] += low & MASK
+    limbs[word + 1, every] += (low >> BITS) + (high & MASK)
+    limbs[word + 2, every] += high >> BITS
+    for at in range(len(limbs) - 1):
+        limbs[at + 1] += limbs[at] >> BITS
+        limbs[at] &= MASK
     return Exact(limbs, exponent, whole=False)
 
 

@@ -20,6 +20,7 @@ from itertools import repeat
 from pipeline.engines.compiled import COMPILED_STEPS, PLAIN_STEPS, Loop, ready
 from pipeline.engines.contract import Cost, Limits, Refusal, Row, Trend, Value
 from pipeline.engines.kernels import sase as kernel
+from pipeline.engines.measures import integers
 from pipeline.engines.scan import Optimisations, Scan
 from pipeline.engines.stream import Stream
 from pipeline.errors import DidNotFinishError
@@ -139,8 +140,13 @@ class _Search:
         work = self.work
         count = int(work.register[kernel.ROWS])
         work.register[kernel.ROWS] = 0
-        trends, rows, limbs = work.row_count[:count], work.row[:count], work.row_sum[:count]
-        values = [self.scan.measures.values(aggregate, trends, rows, limbs) for aggregate in self.query.aggregates]
+        sums = iter(range(work.row_sum.shape[1]))
+        measured = [
+            integers(work.row_sum[:count, next(sums)]) if kind == kernel.SUM else work.row[:count, at].tolist()
+            for at, kind in enumerate(self.scan.measures.kinds)
+        ]
+        trends = work.row_count[:count].tolist()
+        values = [self.scan.measures.values(aggregate, trends, measured) for aggregate in self.query.aggregates]
         windows = map(self.scan.stream.window.bounds, work.row_window[:count].tolist())
         groups = work.row_group[:count].tolist()
         by_row: Iterable[tuple[Value, ...]] = zip(*values, strict=True) if values else repeat(())

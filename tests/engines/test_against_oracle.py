@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.oracle import Event, Query, Row, Value, answer
+from tests.oracle import Event, Row, Value, answer
+from tests.oracle_query import Query
 from tests.product import CannotRun, product_rows
 from tests.strategies import EVERYTHING, Shape, cases, stream_text
 

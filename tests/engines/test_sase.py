@@ -16,7 +16,8 @@ from pipeline.errors import DidNotFinishError
 from pipeline.query.check import check
 from pipeline.run import fit_events, run_matches, run_rows
 from tests.engines.test_against_oracle import many, report, same
-from tests.oracle import Event, Query, answer, trends
+from tests.oracle import Event, answer, trends
+from tests.oracle_query import Query
 from tests.product import as_columns, product_rows
 from tests.strategies import EVERYTHING, cases, stream
 

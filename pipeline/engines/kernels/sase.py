@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pipeline.engines.kernels.limbs import carried
 from pipeline.engines.kernels.machine import Code, holds
 from pipeline.events import Array
 
@@ -63,7 +64,7 @@ class Plan(NamedTuple):
     measure: Array  # kinds
     measured: Array  # per measure and state: whether its events count
     weight: Array  # per measure and event
-    limb: Array  # per SUM, limb and event: the value in base 2^32
+    limb: Array  # per SUM, digit and event: the value, as limbs.py writes it
     within: int
     slide: int  # 0: the window moves with every event
     first_window: int  # the least number of a window
@@ -228,17 +229,6 @@ def accumulate(p: Plan, w: Work, slot: int, depth: int) -> None:
         else:
             carried(w.slot_sum[slot, sums], w.run_sum[depth, sums])
             sums += 1
-
-
-def carried(total: Array, term: Array) -> None:
-    """Add limbs to limbs, with carries into the last one, which is signed and wide."""
-    carry = 0
-    last = len(total) - 1
-    for at in range(last):
-        value = total[at] + term[at] + carry
-        carry = value >> 32
-        total[at] = value & 0xFFFFFFFF
-    total[last] += term[last] + carry
 
 
 def open_row(p: Plan, w: Work, group: int, window: int) -> int:
