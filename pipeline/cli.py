@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import CannotRunError, QueryError, TrendsError, locate
+from pipeline.errors import QueryError, TrendsError, locate
 
 if TYPE_CHECKING:
     from pipeline.engines.contract import Cost, Engine
@@ -129,7 +129,9 @@ def _run(options: argparse.Namespace) -> int:
     from pipeline.output import formatted
     from pipeline.run import Input, fit, match_columns, run_matches, run_rows
 
-    engine = choose(query, options.engine)
+    # --without is about sase, which auto would seldom take.
+    name = "sase" if options.without and options.engine == "auto" else options.engine
+    engine = choose(query, name, builds_trends=options.matches)
     if options.without:
         engine = _without(engine, options.without)
         check_can_run(query, engine)
@@ -145,8 +147,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"note: {note}", file=sys.stderr)
     try:
         if options.matches:
-            if not isinstance(engine, TrendBuilder):
-                raise CannotRunError(f"{engine.name} builds no trends: --matches\nhint: engines that can: sase")
+            assert isinstance(engine, TrendBuilder)
             if query.tree.having is not None:
                 print("note: --matches gives all trends; HAVING does not apply", file=sys.stderr)
             matches = run_matches(query, engine, fitted, limits, cost)

@@ -159,7 +159,7 @@ def test_beyond_max_bits_counts_are_rounded_and_marked(events: Path, capsys: pyt
         ("RETURN SUM(A.z) PATTERN A WITHIN 1 s", [], 2, "has no column z"),
         ("RETURN COUNT(*) PATTERN AND(A, B) WITHIN 1 s", [], 3, "PATTERN"),
         (ANY, ["--engine", "sasee"], 2, "did you mean sase?"),
-        (ANY, ["--max-trends", "10"], 4, "--max-trends"),
+        (ANY, ["--engine", "sase", "--max-trends", "10"], 4, "--max-trends"),
         (ANY, ["--without", "stack"], 2, "did you mean stacks?"),
         ("RETURN COUNT(*) PATTERN A+ WITHIN 2 s SLIDE 1 s", ["--types", "kind"], 2, "kind"),
         ("RETURN COUNT(*) PATTERN SEQ(A, B) WHERE A.x = B.type WITHIN 2 s", [], 2, "query:1:41: this compares"),
@@ -221,7 +221,7 @@ def test_numbers_compared_by_order_are_no_text(events: Path, capsys: pytest.Capt
 
 
 def test_cost_is_said_apart_from_the_rows(events: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", ANY, "--events", str(events), "--cost", "--format", "jsonl"]) == 0
+    assert main(["run", ANY, "--events", str(events), "--engine", "sase", "--cost", "--format", "jsonl"]) == 0
     captured = capsys.readouterr()
     assert "43 trends built" in captured.err
     assert len(captured.out.splitlines()) == 1

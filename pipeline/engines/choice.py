@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from pipeline.engines.contract import Engine, Refusal
+from pipeline.engines.cogra import Cogra
+from pipeline.engines.contract import Engine, Refusal, TrendBuilder
+from pipeline.engines.greta import Greta
 from pipeline.engines.sase import Sase
 from pipeline.errors import CannotRunError, TrendsError, nearest
 from pipeline.query.checked import Query
 
 # From the cheapest to the most general: `auto` takes the first that can run the query.
-ENGINES: tuple[Engine, ...] = (Sase(),)
+ENGINES: tuple[Engine, ...] = (Cogra(), Greta(), Sase())
 AUTO = "auto"
 
 
@@ -17,19 +19,24 @@ def refusals(query: Query) -> dict[str, Refusal | None]:
     return {engine.name: engine.refuses(query) for engine in ENGINES}
 
 
-def choose(query: Query, name: str = AUTO) -> Engine:
-    """The engine of this name, or the cheapest that can run the query."""
+def choose(query: Query, name: str = AUTO, *, builds_trends: bool = False) -> Engine:
+    """The engine of this name, or the cheapest that can run the query; one that can give the trends, if asked for."""
+    known = {engine.name: engine for engine in ENGINES}
+    builders = [engine.name for engine in ENGINES if isinstance(engine, TrendBuilder)]
     if name == AUTO:
         for engine in ENGINES:
-            if engine.refuses(query) is None:
+            if engine.refuses(query) is None and (engine.name in builders or not builds_trends):
                 return engine
         reasons = "\n".join(f"{name}: {why.clause}: {why.reason}" for name, why in refusals(query).items() if why)
         raise CannotRunError(f"no engine can run this query\n{reasons}")
-    known = {engine.name: engine for engine in ENGINES}
     if name not in known:
         close = nearest(name, (AUTO, *known))
         hint = f"did you mean {close}?" if close else f"the engines are {', '.join((AUTO, *known))}"
         raise TrendsError(f"unknown engine {name}\nhint: {hint}")
+    if builds_trends and name not in builders:
+        raise CannotRunError(
+            f"{name} builds no trends, which --matches asks for\nhint: engines that can: {', '.join(builders)}"
+        )
     check_can_run(query, known[name])
     return known[name]
 

@@ -1,41 +1,71 @@
-"""Kernels compiled by numba, when a run is long enough to be worth loading it."""
+"""Running a kernel's loop some steps at a time: in Python while it is short, then compiled by numba."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 from pipeline.engines.contract import Limits
-from pipeline.engines.kernels import sase
+from pipeline.engines.kernels import online, sase
+from pipeline.engines.kernels.status import DONE, MORE
 
 PLAIN_STEPS = 20_000  # a shorter loop ends in Python before numba is loaded
 COMPILED_STEPS = 5_000_000  # between two looks at the clock
 
+# Takes its arguments and a number of steps, and returns a status.
 Loop = Callable[..., int]
 _registered: set[Callable[..., Any]] = set()
 
 
+def run(
+    loop: Loop,
+    arguments: Callable[[], tuple[Any, ...]],
+    limits: Limits,
+    so_far: Callable[[], str],
+    *,
+    steps: int,
+    in_python: bool = False,
+) -> Iterator[int]:
+    """Run a loop to its end, pausing with its status where the caller must do something.
+
+    A loop of few `steps` is run in Python, at least to begin with; `in_python`: all of it, since it asks Python back.
+    """
+    plain = in_python or steps < PLAIN_STEPS
+    step = loop if plain else _ready(loop, limits, arguments())
+    status = MORE
+    while status != DONE:
+        status = step(*arguments(), PLAIN_STEPS if plain else COMPILED_STEPS)
+        if status != DONE:
+            limits.check_time(so_far)
+        if status != MORE:
+            yield status
+        elif plain and not in_python:
+            plain, step = False, _ready(loop, limits, arguments())
+        limits.progress(so_far())
+
+
+def _ready(loop: Loop, limits: Limits, arguments: tuple[Any, ...]) -> Loop:
+    """A compiled loop, after a call without steps; the time to compile it does not count as the run's."""
+    started = time.monotonic()
+    limits.progress("compiling, which is done once")
+    compiled = _compiled(loop)
+    compiled(*arguments, 0)
+    limits.extend(time.monotonic() - started)
+    return compiled
+
+
 @cache
-def compiled(loop: Loop) -> Loop:
+def _compiled(loop: Loop) -> Loop:
     """A kernel's loop, compiled; the machine code is kept on disk for the next run."""
     import numba
     from numba.extending import register_jitable
 
-    for helper in sase.HELPERS:
+    # Nothing is allocated in these loops; without numba's reference counts they run four times as fast.
+    helpers: tuple[Callable[..., Any], ...] = (*sase.HELPERS, *online.HELPERS)
+    for helper in helpers:
         if helper not in _registered:
             _registered.add(helper)
             register_jitable(_nrt=False)(helper)
-    # Nothing is allocated in these loops; without numba's reference counts they run four times as fast.
     return numba.njit(cache=True, _nrt=False)(loop)  # type: ignore[call-overload, no-any-return]
-
-
-def ready(loop: Loop, limits: Limits, *arguments: Any) -> Loop:
-    """A compiled loop, after a call without steps; the time to compile it does not count as the run's."""
-    started = time.monotonic()
-    limits.progress("compiling, which is done once")
-    run = compiled(loop)
-    run(*arguments)
-    limits.extend(time.monotonic() - started)
-    return run

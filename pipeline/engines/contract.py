@@ -61,6 +61,17 @@ class Refusal:
     reason: str
 
 
+MAX_OVERLAP = 10_000_000
+
+
+def overlap_refusal(query: Query) -> Refusal | None:
+    """Why an engine that looks at every window an event is in cannot run a query."""
+    within, slide = query.tree.within, query.tree.slide
+    if slide is not None and within.size / slide.size > MAX_OVERLAP:
+        return Refusal("WITHIN", f"an event would be in more than {MAX_OVERLAP:,} windows")
+    return None
+
+
 # The events of one trend in time order: (state of the automaton, index in the stream).
 Trend = tuple[tuple[int, int], ...]
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.engines import evaluate
-from pipeline.engines.compiled import COMPILED_STEPS, PLAIN_STEPS, ready
+from pipeline.engines.compiled import run
 from pipeline.engines.contract import Limits
 from pipeline.engines.kernels import negation as kernel
 from pipeline.engines.kernels.machine import Code
+from pipeline.engines.kernels.status import DONE
 from pipeline.engines.programs import Programs
 from pipeline.engines.stream import Stream
 from pipeline.events import Array
@@ -129,10 +130,12 @@ def _nearest(
         before=np.empty(size, np.int64),
     )
     for loop in (kernel.back, kernel.forth):
-        long = size * states > PLAIN_STEPS
-        run = ready(loop, limits, pattern, nearest, code, 0) if long else loop
-        while run(pattern, nearest, code, COMPILED_STEPS if long else PLAIN_STEPS) == kernel.MORE:
-            limits.check_time(lambda: "negated patterns were being looked for")
-            if not long:
-                long, run = True, ready(loop, limits, pattern, nearest, code, 0)
+        pauses = run(
+            loop,
+            lambda: (pattern, nearest, code),
+            limits,
+            lambda: "negated patterns were being looked for",
+            steps=size * states,
+        )
+        assert list(pauses) == [DONE]
     return nearest.after, nearest.before

@@ -17,9 +17,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from itertools import repeat
 
-from pipeline.engines.compiled import COMPILED_STEPS, PLAIN_STEPS, Loop, ready
-from pipeline.engines.contract import Cost, Limits, Refusal, Row, Trend, Value
+from pipeline.engines.compiled import Loop, run
+from pipeline.engines.contract import Cost, Limits, Refusal, Row, Trend, Value, overlap_refusal
 from pipeline.engines.kernels import sase as kernel
+from pipeline.engines.kernels.status import LIMIT
 from pipeline.engines.measures import integers
 from pipeline.engines.scan import Optimisations, Scan
 from pipeline.engines.stream import Stream
@@ -27,8 +28,6 @@ from pipeline.errors import DidNotFinishError
 from pipeline.events import Array
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
-
-MAX_WINDOWS = 10_000_000
 
 
 class Sase(Optimisations):
@@ -49,10 +48,7 @@ class Sase(Optimisations):
         if not self.predicates and query.semantics is Semantics.NEXT and conditions:
             reason = "skip-till-next-match decides by its conditions which event is next, so they cannot be put off"
             return Refusal("SEMANTICS", reason)
-        tree = query.tree
-        if tree.slide is not None and tree.within.size / tree.slide.size > MAX_WINDOWS:
-            return Refusal("WITHIN", f"an event would be in more than {MAX_WINDOWS:,} windows")
-        return None
+        return overlap_refusal(query)
 
     def run(self, query: Query, stream: Stream, limits: Limits, cost: Cost) -> list[Row]:
         """The rows of every group and window in which a trend finished."""
@@ -94,37 +90,29 @@ class _Search:
     def results(self) -> Iterator[None]:
         """Run, pausing where rows or trends are to be taken away."""
         if self.query.semantics is Semantics.NEXT:
-            for _ in self._slices(kernel.extend):
+            for _ in self._run(kernel.extend):
                 pass
-            candidate, low, high = self.scan.extended(self.plan, self.work.extension)
-            self.plan = self.plan._replace(candidate=candidate, low=low, high=high)
-        yield from self._slices(kernel.build)
+            self.plan = self.scan.extended(self.plan, self.work.extension)
+        for status in self._run(kernel.build):
+            self.cost.trends = int(self.work.register[kernel.TRENDS])
+            if status == LIMIT:
+                raise DidNotFinishError(f"did not finish: {self._so_far()} (--max-trends)")
+            yield
 
-    def _slices(self, loop: Loop) -> Iterator[None]:
-        """Let a loop run for some steps at a time, in Python first if the run may be short."""
+    def _run(self, loop: Loop) -> Iterator[int]:
         window = self.scan.stream.window
         windows = window.within // window.slide + 1 if window.slide else 1
-        arguments = self.plan, self.work, self.code
-        in_python = self.ask is not None or len(self.plan.event) * windows < PLAIN_STEPS
-        run, steps = (
-            (loop, PLAIN_STEPS) if in_python else (ready(loop, self.limits, *arguments, 0, None), COMPILED_STEPS)
+        return run(
+            loop,
+            lambda: (self.plan, self.work, self.code, self.ask),
+            self.limits,
+            self._so_far,
+            steps=len(self.plan.event) * windows,
+            in_python=self.ask is not None,
         )
-        status = kernel.MORE
-        while status != kernel.DONE:
-            status = run(*arguments, steps, self.ask)
-            self.cost.trends = int(self.work.register[kernel.TRENDS])
-            if status == kernel.LIMIT:
-                raise DidNotFinishError(f"did not finish: {self._so_far()} (--max-trends)")
-            if status != kernel.DONE:
-                self.limits.check_time(self._so_far)
-            if status in (kernel.DRAIN, kernel.DONE):
-                yield
-            if status == kernel.MORE and in_python and self.ask is None:
-                in_python = False
-                run, steps = ready(loop, self.limits, *arguments, 0, None), COMPILED_STEPS
-            self.limits.progress(self._so_far())
 
     def _so_far(self) -> str:
+        self.cost.trends = int(self.work.register[kernel.TRENDS])
         at = int(self.work.register[kernel.ROOT])
         return (
             f"{self.cost.trends:,} trends built, at {at:,} of {len(self.plan.root):,} events that may be a trend's last"

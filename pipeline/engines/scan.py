@@ -194,7 +194,7 @@ class Scan:
             forward.append(np.searchsorted(after, later[events]) + stacks.start[w])
         return _joined(forward)
 
-    def extended(self, plan: kernel.Plan, extension: Array) -> tuple[Array, Array, Array]:
+    def extended(self, plan: kernel.Plan, extension: Array) -> kernel.Plan:
         """For skip-till-next-match, the candidates before an instance are those that its time first extends."""
         candidate = np.lexsort((extension, plan.state))
         lows, highs = [], []
@@ -203,7 +203,7 @@ class Scan:
             times = plan.tie[plan.event[plan.stack[w] : plan.stack[w + 1]]]
             lows.append(np.searchsorted(extension[sources], times, side="left") + plan.stack[v])
             highs.append(np.searchsorted(extension[sources], times, side="right") + plan.stack[v])
-        return candidate, _joined(lows), _joined(highs)
+        return plan._replace(candidate=candidate, low=_joined(lows), high=_joined(highs))
 
     def _ways(self, row: dict[int, int]) -> tuple[Array, Array, Array]:
         """The alternatives of each edge, beginning and ending, by the rows of the index."""
@@ -317,15 +317,19 @@ def _most_starts(plan: kernel.Plan) -> int:
     """The most distinct places of a group that one moving window can hold."""
     order = np.lexsort((plan.place, plan.group))
     order = order[_changes(plan.group[order], plan.place[order])]
-    group, place = plan.group[order], plan.place[order]
+    return most_within(plan.group[order], plan.place[order], plan.within)
+
+
+def most_within(key: Array, place: Array, within: int) -> int:
+    """How many events of one key lie at most in a stretch of this length; they are sorted by key and place."""
     if not len(place):
         return 1
     length = int(place.max() - place.min()) + 1
-    within = min(plan.within, length)
-    if int(group.max() + 1) * (length + within) > NEVER:
+    within = min(within, length)
+    if int(key.max() + 1) * (length + within) > NEVER:
         return len(place)
-    # Groups are laid one after the other, further apart than a window is long.
-    line = place - place.min() + group * (length + within)
+    # Keys are laid one after the other, further apart than the stretch is long.
+    line = place - place.min() + key * (length + within)
     return int((np.arange(len(line)) - np.searchsorted(line, line - within, side="right")).max()) + 1
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipeline.engines.kernels.machine import Code, holds
+from pipeline.engines.kernels.status import DONE, MORE
 from pipeline.events import Array
-
-DONE, MORE = 0, 1
 
 
 class Pattern(NamedTuple):

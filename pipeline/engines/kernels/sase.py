@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 from pipeline.engines.kernels.limbs import carried
 from pipeline.engines.kernels.machine import Code, holds
+from pipeline.engines.kernels.status import DONE, DRAIN, LIMIT, MORE
 from pipeline.events import Array
-
-# What a search returns with.
-DONE, MORE, DRAIN, LIMIT = 0, 1, 2, 3
 
 # Kinds of measures: what a trend's events add up to.
 COUNT, MINIMUM, MAXIMUM, SUM = 0, 1, 2, 3
@@ -385,7 +383,7 @@ def next_root(p: Plan, w: Work) -> int:
     return MORE
 
 
-def build(p: Plan, w: Work, code: Code, steps: int, ask: Any) -> int:
+def build(p: Plan, w: Work, code: Code, ask: Any, steps: int) -> int:
     """Build and aggregate trends for a number of steps; `ask` answers in Python what this code cannot."""
     register = w.register
     while steps > 0:
@@ -445,7 +443,7 @@ def build(p: Plan, w: Work, code: Code, steps: int, ask: Any) -> int:
     return MORE
 
 
-def extend(p: Plan, w: Work, code: Code, steps: int, ask: Any) -> int:
+def extend(p: Plan, w: Work, code: Code, ask: Any, steps: int) -> int:
     """Find, for skip-till-next-match, the time that first extends each instance."""
     register = w.register
     while steps > 0:
