@@ -15,7 +15,7 @@ from pipeline.engines.kernels.limbs import BITS
 from pipeline.engines.kernels.status import DONE, GROW
 from pipeline.engines.measures import integers
 from pipeline.engines.negation_index import is_indexed
-from pipeline.engines.scan import Optimisations, Scan, most_within
+from pipeline.engines.scan import Optimisations, Scan, changes, most_within
 from pipeline.engines.stream import Stream
 from pipeline.errors import DidNotFinishError
 from pipeline.memory import available_memory
@@ -131,21 +131,20 @@ class Aggregation:
         slot = np.full(len(order), -1)
         slot[order[is_kept]] = np.arange(int(is_kept.sum()))
         begin = np.searchsorted(plan.event[order], np.arange(len(plan.time) + 1))
-        changes = np.flatnonzero(np.diff(plan.part, prepend=-1))
         ends = plan.event[plan.root]  # by group and place
-        moments = np.unique(np.stack([plan.group[ends], plan.place[ends]]), axis=1)
+        ends = ends[changes(plan.group[ends], plan.place[ends])]
         groups = int(plan.group.max(initial=-1)) + 1
         layout = kernel.Layout(
             instance=order,
             begin=begin,
-            part=np.append(changes, len(plan.time)),
+            part=np.append(np.flatnonzero(changes(plan.part)), len(plan.time)),
             slot=slot,
             first_slot=np.concatenate([[0], np.cumsum(is_kept)])[begin],
             total=total,
             totalled=np.isin(states, plan.source[total]),
             last=np.isin(states, list(automaton.last)),
-            moment=np.searchsorted(moments[0], np.arange(groups + 1)),
-            moments=np.ascontiguousarray(moments[1]),
+            moment=np.searchsorted(plan.group[ends], np.arange(groups + 1)),
+            moments=plan.place[ends],
         )
         events = plan.event[order[is_kept]]
         return layout, most_within(plan.part[events], plan.place[events], plan.within)

@@ -82,7 +82,7 @@ class Scan:
         states = len(automaton.states)
         by_start = np.lexsort((stream.place, stream.group))
         start = np.empty(len(stream), np.int64)
-        start[by_start] = np.cumsum(_changes(stream.group[by_start], stream.place[by_start])) - 1
+        start[by_start] = np.cumsum(changes(stream.group[by_start], stream.place[by_start])) - 1
         pointer = np.cumsum([0, *(stacks.start[w + 1] - stacks.start[w] for _, w in self.edges)])
         forward_pointer = np.cumsum([0, *(stacks.start[v + 1] - stacks.start[v] for v, _ in self.edges)])
         out = sorted(range(len(self.edges)), key=lambda edge: self.edges[edge])
@@ -295,7 +295,7 @@ def _earlier(stream: Stream, semantics: Semantics, partitioned: bool) -> tuple[A
     # The time before in the event's own partition, among the events of all partitions.
     by_part = np.lexsort((stream.time, stream.part))
     part, times = stream.part[by_part], stream.time[by_part]
-    begins = _changes(part, times)
+    begins = changes(part, times)
     first = np.maximum.accumulate(np.where(begins, np.arange(len(part)), 0))
     before = np.maximum(first - 1, 0)
     has_before = (first > 0) & (part[before] == part)
@@ -316,7 +316,7 @@ def _longest(stream: Stream, edges: list[tuple[int, int]], states: int) -> int:
 def _most_starts(plan: kernel.Plan) -> int:
     """The most distinct places of a group that one moving window can hold."""
     order = np.lexsort((plan.place, plan.group))
-    order = order[_changes(plan.group[order], plan.place[order])]
+    order = order[changes(plan.group[order], plan.place[order])]
     return most_within(plan.group[order], plan.place[order], plan.within)
 
 
@@ -333,11 +333,11 @@ def most_within(key: Array, place: Array, within: int) -> int:
     return int((np.arange(len(line)) - np.searchsorted(line, line - within, side="right")).max()) + 1
 
 
-def _changes(*columns: Array) -> Array:
+def changes(*columns: Array) -> Array:
     """Where a sorted sequence takes a new value."""
-    changes = np.ones(len(columns[0]), bool)
-    changes[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return changes
+    changed = np.ones(len(columns[0]), bool)
+    changed[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return changed
 
 
 def _integers(values: Any) -> Array:

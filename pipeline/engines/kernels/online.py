@@ -268,7 +268,7 @@ def aggregate(p: Plan, o: Layout, c: Cells, code: Code, steps: int) -> int:
                         r[CROWDED] = 1
                     clear(p, c.fresh[state], c.fresh_rank[state])
         for number in range(o.begin[at], o.begin[at + 1]):
-            steps -= extend(p, o, c, code, o.instance[number])
+            steps -= extend(p, o, c, code, o.instance[number]) * c.scratch.shape[2]
         if r[CROWDED]:
             r[CROWDED] = 0
             begin_window(p, c)
