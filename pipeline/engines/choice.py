@@ -8,8 +8,9 @@ from pipeline.engines.greta import Greta
 from pipeline.engines.sase import Sase
 from pipeline.errors import CannotRunError, TrendsError, nearest
 from pipeline.query.checked import Query
+from pipeline.query.tree import Semantics
 
-# From the cheapest to the most general: `auto` takes the first that can run the query.
+# From the cheapest to the most general, for most queries.
 ENGINES: tuple[Engine, ...] = (Cogra(), Greta(), Sase())
 AUTO = "auto"
 
@@ -19,12 +20,24 @@ def refusals(query: Query) -> dict[str, Refusal | None]:
     return {engine.name: engine.refuses(query) for engine in ENGINES}
 
 
+def by_cost(query: Query) -> list[Engine]:
+    """The engines from the cheapest on for this query: `auto` takes the first that can run it.
+
+    Without SLIDE the online engines aggregate the window anew for every event. That costs more than building the trends
+    where these are few: if nothing that fits is skipped, or if no trend is longer than two events.
+    """
+    follow = query.automaton.follow
+    short = not any(w == x for _, w in follow for x, _ in follow)
+    few = query.tree.slide is None and (query.semantics is not Semantics.ANY or short)
+    return sorted(ENGINES, key=lambda engine: few and not isinstance(engine, Sase))
+
+
 def choose(query: Query, name: str = AUTO, *, builds_trends: bool = False) -> Engine:
     """The engine of this name, or the cheapest that can run the query; one that can give the trends, if asked for."""
     known = {engine.name: engine for engine in ENGINES}
     builders = [engine.name for engine in ENGINES if isinstance(engine, TrendBuilder)]
     if name == AUTO:
-        for engine in ENGINES:
+        for engine in by_cost(query):
             if engine.refuses(query) is None and (engine.name in builders or not builds_trends):
                 return engine
         reasons = "\n".join(f"{name}: {why.clause}: {why.reason}" for name, why in refusals(query).items() if why)

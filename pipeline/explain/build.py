@@ -24,7 +24,7 @@ KINDS = {Kind.NUMBER: "number", Kind.TEXT: "text", Kind.ORDERED: "number or text
 
 def explain(query: Query, engines: Sequence[Engine] | None = None) -> Plan:
     """The plan of a query, judged for all engines or for some, from the cheapest to the most general."""
-    verdicts = tuple(_verdict(query, engine) for engine in (choice.ENGINES if engines is None else engines))
+    verdicts = tuple(_verdict(query, engine) for engine in (choice.by_cost(query) if engines is None else engines))
     auto, why = _auto(verdicts)
     return Plan(
         file=query.file,

@@ -156,6 +156,22 @@ def test_who_refuses_what(query: str, refusing: str) -> None:
     assert [engine.name for engine in ENGINES if engine.refuses(checked)] == refusing.split()
 
 
+@pytest.mark.parametrize(
+    ("query", "engine"),
+    [
+        ("PATTERN A+ WITHIN 5 s SLIDE 5 s", "cogra"),
+        ("PATTERN A+ WITHIN 5 s", "cogra"),
+        ("PATTERN SEQ(A, B, C) WITHIN 5 s", "cogra"),
+        ("PATTERN SEQ(A, B) WITHIN 5 s", "sase"),
+        ("PATTERN A+ SEMANTICS contiguous WITHIN 5 s", "sase"),
+        ("PATTERN A+ SEMANTICS contiguous WITHIN 5 s SLIDE 1 s", "cogra"),
+        ("PATTERN SEQ(A, B, C) WHERE A.x < C.x WITHIN 5 s SLIDE 5 s", "sase"),
+    ],
+)
+def test_auto_takes_the_cheapest_that_can(query: str, engine: str) -> None:
+    assert choose(check(f"RETURN COUNT(*) {query}")).name == engine
+
+
 def test_gives_up_after_timeout() -> None:
     query = check("RETURN COUNT(*) PATTERN A+ WHERE A.x <= NEXT(A).x WITHIN 1 week SLIDE 1 week")
     fitted = fit_events(query, one_type([1] * 20000), "events")
