@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from pipeline.engines.contract import Row, Value
+from pipeline.engines.evaluate import CALCULATE, COMPARE
 from pipeline.engines.stream import Stream
 from pipeline.events import Array, Column, Texts
 from pipeline.query import tree
@@ -102,21 +102,6 @@ def decimal_text(value: Fraction) -> str:
 
 # --------------------------------------------------------------------------------------------------------------- HAVING
 
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_CALCULATE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
-
 
 def _is_kept(query: Query, row: Row, group: Mapping[str, Shown]) -> bool:
     assert query.tree.having is not None
@@ -149,7 +134,7 @@ def _holds(condition: tree.Condition, values: Mapping[object, Value], names: Map
         case tree.Comparison(op, left, right):
             one, two = _value(left, values, names), _value(right, values, names)
             comparable = one is not None and two is not None and isinstance(one, str) == isinstance(two, str)
-            return comparable and _COMPARE[op](one, two)
+            return comparable and bool(COMPARE[op](one, two))
     raise AssertionError(f"{condition} cannot stand in HAVING")
 
 
@@ -171,6 +156,6 @@ def _calculated(op: str, left: Value, right: Value) -> Value:
     if left is None or right is None or isinstance(left, str) or isinstance(right, str) or (op == "/" and right == 0):
         return None
     try:
-        return _CALCULATE[op](left, right)  # type: ignore[no-any-return]
+        return CALCULATE[op](left, right)  # type: ignore[no-any-return]
     except OverflowError:
-        return _CALCULATE[op](Fraction(left), Fraction(right))  # type: ignore[no-any-return]
+        return CALCULATE[op](Fraction(left), Fraction(right))  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,13 @@ Lookup = Callable[[tree.Attribute], Column]
 EXACT_FLOAT = 2**53  # integers up to here are floats without loss
 INT64 = 2**63 - 1
 
-_COMPARE: dict[str, Callable[[Array, Array], Array]] = {
+CALCULATE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -89,7 +96,7 @@ def common(left: Column, right: Column, what: object) -> tuple[Array, Array]:
 
 def _compare(op: str, left: Column, right: Column, what: tree.Comparison) -> Array:
     one, two = common(left, right, what)
-    return np.asarray(_COMPARE[op](one, two), bool) & ~left.null & ~right.null
+    return np.asarray(COMPARE[op](one, two), bool) & ~left.null & ~right.null
 
 
 def _recoded(texts: Texts, words: dict[str, int]) -> Array:
@@ -118,9 +125,7 @@ def _calculate(op: str, left: Column, right: Column, what: tree.Expression) -> N
         one, two = one.astype(object), two.astype(object)
     try:
         with np.errstate(all="ignore"):
-            result = np.asarray(
-                {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}[op](one, two)
-            )
+            result = np.asarray(CALCULATE[op](one, two))
     except OverflowError:
         raise InputError(f"{what} meets integers too large for a fraction\nhint: look at the columns' values") from None
     null = null | np.asarray(result != result, bool)  # NaN: infinity less infinity

@@ -18,7 +18,6 @@ from pipeline.engines.kernels.sase import (
     NO_MINIMUM,
     SUM,
     Plan,
-    open_after,
     open_before,
     unguarded,
 )
@@ -219,14 +218,14 @@ def extend(p: Plan, o: Layout, c: Cells, code: Code, instance: int) -> int:
                 if p.sorted:
                     break
                 continue
-            if not unguarded(p, edge, x, p.time[y]):
+            if not unguarded(p, edge, p.after_time, x, p.time[y]):
                 continue
             if p.program[edge] < 0 or holds(code, p.program[edge], x, y):
                 slot = o.slot[earlier] - first_slot
                 full |= add(p, number, rank, c.number[slot], c.rank[slot])
     if not is_empty(number):
         full |= measure(p, number, rank, y, w)
-        if o.last[w] and open_after(p, edges + len(p.first) + w, y, stop):
+        if o.last[w] and unguarded(p, edges + len(p.first) + w, p.after_place, y, stop):
             full |= add(p, c.scratch[RESULT], c.scratch_rank[RESULT], number, rank)
             if p.place[y] == r[WINDOW]:
                 r[ENDED] = 1

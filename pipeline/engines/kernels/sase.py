@@ -101,12 +101,12 @@ class Work(NamedTuple):
     extension: Array  # per instance: number of the (partition, time) that first extends it
 
 
-def unguarded(p: Plan, owner: int, x: int, y_time: int) -> bool:
-    """Whether one alternative has no negated event strictly between x and the time of y."""
+def unguarded(p: Plan, owner: int, after: Array, x: int, limit: int) -> bool:
+    """Whether one alternative has no negated match after x that ends before a limit: `after` in times or in places."""
     for way in range(p.way[owner], p.way[owner + 1]):
         free = True
         for at in range(p.negation[way], p.negation[way + 1]):
-            if p.after_time[p.negated[at], x] < y_time:
+            if after[p.negated[at], x] < limit:
                 free = False
         if free:
             return True
@@ -114,23 +114,11 @@ def unguarded(p: Plan, owner: int, x: int, y_time: int) -> bool:
 
 
 def open_before(p: Plan, owner: int, x: int, window_start: int) -> bool:
-    """Whether one alternative has no negated event in the window before x."""
+    """Whether one alternative has no negated match in the window before x."""
     for way in range(p.way[owner], p.way[owner + 1]):
         free = True
         for at in range(p.negation[way], p.negation[way + 1]):
             if p.before_place[p.negated[at], x] >= window_start:
-                free = False
-        if free:
-            return True
-    return False
-
-
-def open_after(p: Plan, owner: int, x: int, window_end: int) -> bool:
-    """Whether one alternative has no negated event in the window after x."""
-    for way in range(p.way[owner], p.way[owner + 1]):
-        free = True
-        for at in range(p.negation[way], p.negation[way + 1]):
-            if p.after_place[p.negated[at], x] < window_end:
                 free = False
         if free:
             return True
@@ -332,7 +320,7 @@ def emit(p: Plan, w: Work, code: Code, depth: int, ask: Any) -> int:
         if ask is not None:  # noqa: SIM102
             if p.asks_window and not ask.window(w.path[: depth + 1], window_start, window_end):
                 continue
-        if not (open_before(p, before, begin, window_start) and open_after(p, after, end, window_end)):
+        if not (open_before(p, before, begin, window_start) and unguarded(p, after, p.after_place, end, window_end)):
             continue
         matched = True
         slot = identity % len(w.slot_id)
@@ -420,7 +408,7 @@ def build(p: Plan, w: Work, code: Code, ask: Any, steps: int) -> int:
             edge = w.edge[depth]
             if p.push_predicates and p.program[edge] >= 0 and not holds(code, p.program[edge], x, y):
                 continue
-            if not unguarded(p, edge, x, p.time[y]):
+            if not unguarded(p, edge, p.after_time, x, p.time[y]):
                 continue
             if ask is not None:  # noqa: SIM102
                 if p.asks_edge[edge] and not ask.edge(edge, x, y):
@@ -471,7 +459,7 @@ def extend(p: Plan, w: Work, code: Code, ask: Any, steps: int) -> int:
                     continue
                 if p.place[y] >= horizon or (found >= 0 and p.time[y] >= p.time[found]):
                     break
-                if not p.alive[later] or not unguarded(p, edge, x, p.time[y]):
+                if not p.alive[later] or not unguarded(p, edge, p.after_time, x, p.time[y]):
                     continue
                 if p.program[edge] >= 0 and not holds(code, p.program[edge], x, y):
                     continue
@@ -488,7 +476,6 @@ HELPERS = (
     holds,
     unguarded,
     open_before,
-    open_after,
     others_hold,
     conditions_hold,
     push,
