@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 
-from pipeline.engines import compiled
+from pipeline.engines import compiled, measures
 from pipeline.engines.choice import ENGINES, choose
 from pipeline.engines.cogra import Cogra
 from pipeline.engines.contract import Cost, Limits
+from pipeline.engines.kernels import limbs
 from pipeline.errors import DidNotFinishError
 from pipeline.events import Clock, Events, Numbers, Texts, TimeStyle
 from pipeline.query.check import check
@@ -32,6 +34,24 @@ def test_compiled_code_gives_the_same(
     monkeypatch: pytest.MonkeyPatch, plain_steps: int, engine: str, shape: Shape
 ) -> None:
     monkeypatch.setattr(compiled, "PLAIN_STEPS", plain_steps)
+
+    @many
+    @given(cases(shape))
+    def compare(case: tuple[Query, list[Event]]) -> None:
+        query, events = case
+        rows, expected = rows_or_refusal(query, events, engine), answer(query, events)
+        assert rows is None or same(rows, expected), report(query, events, engine, rows, expected)
+
+    compare()
+
+
+@pytest.mark.parametrize(("engine", "shape"), [("cogra", EVERYTHING), ("greta", ANY_MATCH), ("sase", EVERYTHING)])
+def test_digits_that_overflow_all_the_time(monkeypatch: pytest.MonkeyPatch, engine: str, shape: Shape) -> None:
+    """With digits of three bits, small counts and sums carry, and outgrow their digits, as large ones do."""
+    for module in (limbs, measures):
+        monkeypatch.setattr(module, "BITS", 3)
+        monkeypatch.setattr(module, "MASK", 7)
+    monkeypatch.setattr(limbs, "FULL", 2)
 
     @many
     @given(cases(shape))
@@ -117,6 +137,20 @@ def test_random_sums_far_beyond_floats(engine: str) -> None:
     assert row["COUNT(*)"] == 2**1200 - 1
     assert row["AVG(A.x)"] == float(sum(map(Fraction, values)) / 1200)
     assert isinstance(row["SUM(A.x)"], str)  # beyond 1e308
+
+
+@pytest.mark.parametrize("engine", ["cogra", "greta"])
+def test_least_and_greatest_while_integers_grow(engine: str) -> None:
+    """In the second window neither is the least or greatest value of the stream, and the count outgrows its digits."""
+    values = [1, 9] * 5 + [5, 4, 6] * 60
+    query = check("RETURN COUNT(*), MIN(A.x), MAX(A.x) PATTERN A+ WITHIN 200 s SLIDE 200 s")
+    events = one_type(values)
+    fitted = fit_events(query, replace(events, time=events.time + 190), "events")
+    rows = run_rows(query, choose(query, engine), fitted, Limits(), Cost())
+    assert [(row["COUNT(*)"], row["MIN(A.x)"], row["MAX(A.x)"]) for row in rows] == [
+        (2**10 - 1, 1, 9),
+        (2**180 - 1, 4, 6),
+    ]
 
 
 TABLES = [  # COGRA's tables 6, 7 and 8: pattern, semantics, condition, trends

@@ -27,6 +27,8 @@ from pipeline.events import Array
 # Registers.
 PART, INSIDE, WINDOW, LOW, HIGH, AT, BUSY, ENDED, ROWS, MOMENT, CROWDED = range(11)
 
+BETWEEN, IN_WINDOW, AGAIN = 0, 1, 2  # of BUSY; AGAIN: the window begins anew, with more digits
+
 
 class Layout(NamedTuple):
     """What the loop reads besides the plan."""
@@ -177,7 +179,7 @@ def begin_window(p: Plan, c: Cells) -> None:
     """Forget the window before."""
     r = c.register
     r[AT] = r[LOW]
-    r[BUSY] = 1
+    r[BUSY] = IN_WINDOW
     r[ENDED] = 0
     clear(p, c.scratch[RESULT], c.scratch_rank[RESULT])
     for state in range(len(c.total)):
@@ -243,14 +245,15 @@ def aggregate(p: Plan, o: Layout, c: Cells, code: Code, steps: int) -> int:
     """Aggregate windows for a number of steps; GROW asks for cells with more digits, and begins the window again."""
     r = c.register
     while steps > 0:
-        if not r[BUSY]:
-            status = next_window(p, o, c)
-            if status != MORE:
-                return status
+        if r[BUSY] != IN_WINDOW:
+            if r[BUSY] == BETWEEN:
+                status = next_window(p, o, c)
+                if status != MORE:
+                    return status
             begin_window(p, c)
         at = r[AT]
         if at == r[HIGH]:
-            r[BUSY] = 0
+            r[BUSY] = BETWEEN
             if not is_empty(c.scratch[RESULT]):
                 row = r[ROWS]
                 r[ROWS] += 1
@@ -270,7 +273,7 @@ def aggregate(p: Plan, o: Layout, c: Cells, code: Code, steps: int) -> int:
             steps -= extend(p, o, c, code, o.instance[number]) * c.scratch.shape[2]
         if r[CROWDED]:
             r[CROWDED] = 0
-            begin_window(p, c)
+            r[BUSY] = AGAIN
             return GROW
         r[AT] = at + 1
         steps -= 1
