@@ -47,11 +47,11 @@ def test_compiled_code_gives_the_same(
 
 @pytest.mark.parametrize(("engine", "shape"), [("cogra", EVERYTHING), ("greta", ANY_MATCH), ("sase", EVERYTHING)])
 def test_digits_that_overflow_all_the_time(monkeypatch: pytest.MonkeyPatch, engine: str, shape: Shape) -> None:
-    """With digits of three bits, small counts and sums carry, and outgrow their digits, as large ones do."""
+    """With digits of two bits, small counts and sums carry, and outgrow their digits, as large ones do."""
     for module in (limbs, measures):
-        monkeypatch.setattr(module, "BITS", 3)
-        monkeypatch.setattr(module, "MASK", 7)
-    monkeypatch.setattr(limbs, "FULL", 2)
+        monkeypatch.setattr(module, "BITS", 2)
+        monkeypatch.setattr(module, "MASK", 3)
+    monkeypatch.setattr(limbs, "FULL", 1)
 
     @many
     @given(cases(shape))
