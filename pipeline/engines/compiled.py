@@ -58,7 +58,7 @@ def _ready(loop: Loop, limits: Limits, arguments: tuple[Any, ...]) -> Loop:
 
 @cache
 def _compiled(loop: Loop) -> Loop:
-    """A kernel's loop, compiled; the machine code is kept on disk for the next run."""
+    """A kernel's loop, compiled; the machine code is kept on disk for the next run, where that is possible."""
     import numba
     from numba.extending import register_jitable
 
@@ -68,4 +68,7 @@ def _compiled(loop: Loop) -> Loop:
         if helper not in _registered:
             _registered.add(helper)
             register_jitable(_nrt=False)(helper)
-    return numba.njit(cache=True, _nrt=False)(loop)  # type: ignore[call-overload, no-any-return]
+    try:
+        return numba.njit(cache=True, _nrt=False)(loop)  # type: ignore[call-overload, no-any-return]
+    except RuntimeError:  # no folder that numba may write to
+        return numba.njit(_nrt=False)(loop)  # type: ignore[call-overload, no-any-return]
