@@ -19,8 +19,8 @@ from pipeline.errors import DidNotFinishError
 from pipeline.events import Clock, Events, Numbers, Texts, TimeStyle
 from pipeline.query.check import check
 from pipeline.run import fit_events, run_rows
-from tests.engines.test_against_oracle import ANY_MATCH, EVERYTHING, many, report, rows_or_refusal, same
-from tests.oracle import Event, answer
+from tests.engines.test_against_oracle import ANY_MATCH, EVERYTHING, agrees, many
+from tests.oracle import Event
 from tests.oracle_query import Query
 from tests.product import as_columns, product_rows
 from tests.strategies import Shape, cases, stream
@@ -38,9 +38,7 @@ def test_compiled_code_gives_the_same(
     @many
     @given(cases(shape))
     def compare(case: tuple[Query, list[Event]]) -> None:
-        query, events = case
-        rows, expected = rows_or_refusal(query, events, engine), answer(query, events)
-        assert rows is None or same(rows, expected), report(query, events, engine, rows, expected)
+        agrees(*case, engine)
 
     compare()
 
@@ -56,9 +54,7 @@ def test_digits_that_overflow_all_the_time(monkeypatch: pytest.MonkeyPatch, engi
     @many
     @given(cases(shape))
     def compare(case: tuple[Query, list[Event]]) -> None:
-        query, events = case
-        rows, expected = rows_or_refusal(query, events, engine), answer(query, events)
-        assert rows is None or same(rows, expected), report(query, events, engine, rows, expected)
+        agrees(*case, engine)
 
     compare()
 

@@ -15,7 +15,7 @@ from pipeline.engines.sase import OPTIMISATIONS, Sase
 from pipeline.errors import DidNotFinishError
 from pipeline.query.check import check
 from pipeline.run import fit_events, run_matches, run_rows
-from tests.engines.test_against_oracle import many, report, same
+from tests.engines.test_against_oracle import agrees, many, report, same
 from tests.oracle import Event, answer, trends
 from tests.oracle_query import Query
 from tests.product import as_columns, product_rows
@@ -45,9 +45,7 @@ def test_compiled_code_gives_the_same(monkeypatch: pytest.MonkeyPatch, plain_ste
     @many
     @given(cases(EVERYTHING))
     def compare(case: tuple[Query, list[Event]]) -> None:
-        query, events = case
-        rows, expected = product_rows(str(query), events, "sase"), answer(query, events)
-        assert same(rows, expected), report(query, events, "sase", rows, expected)
+        agrees(*case, "sase")
 
     compare()
 

@@ -189,32 +189,28 @@ def push(p: Plan, w: Work, depth: int, instance: int) -> None:
         w.run[depth, m] = value
 
 
-def clear(p: Plan, w: Work, slot: int, identity: int, place: int) -> None:
-    """Make a slot an empty accumulator."""
-    w.slot_id[slot] = identity
-    w.slot_place[slot] = place
-    w.slot_count[slot] = 0
-    w.slot_sum[slot, :, :] = 0
+def reset(p: Plan, values: Array, sums: Array) -> None:
+    """Make measures those of no trend."""
+    sums[:, :] = 0
     for m in range(len(p.measure)):
         kind = p.measure[m]
-        w.slot[slot, m] = NO_MINIMUM if kind == MINIMUM else NO_MAXIMUM if kind == MAXIMUM else 0
+        values[m] = NO_MINIMUM if kind == MINIMUM else NO_MAXIMUM if kind == MAXIMUM else 0
 
 
-def accumulate(p: Plan, w: Work, slot: int, depth: int) -> None:
-    """Add the current trend to a slot."""
-    w.slot_count[slot] += 1
-    sums = 0
+def join(p: Plan, values: Array, sums: Array, other: Array, other_sums: Array) -> None:
+    """Add the measures of other trends."""
+    number = 0
     for m in range(len(p.measure)):
         kind = p.measure[m]
         if kind == COUNT:
-            w.slot[slot, m] += w.run[depth, m]
+            values[m] += other[m]
         elif kind == MINIMUM:
-            w.slot[slot, m] = min(w.slot[slot, m], w.run[depth, m])
+            values[m] = min(values[m], other[m])
         elif kind == MAXIMUM:
-            w.slot[slot, m] = max(w.slot[slot, m], w.run[depth, m])
+            values[m] = max(values[m], other[m])
         else:
-            carried(w.slot_sum[slot, sums], w.run_sum[depth, sums])
-            sums += 1
+            carried(sums[number], other_sums[number])
+            number += 1
 
 
 def open_row(p: Plan, w: Work, group: int, window: int) -> int:
@@ -224,28 +220,14 @@ def open_row(p: Plan, w: Work, group: int, window: int) -> int:
     w.row_group[row] = group
     w.row_window[row] = window
     w.row_count[row] = 0
-    w.row_sum[row, :, :] = 0
-    for m in range(len(p.measure)):
-        kind = p.measure[m]
-        w.row[row, m] = NO_MINIMUM if kind == MINIMUM else NO_MAXIMUM if kind == MAXIMUM else 0
+    reset(p, w.row[row], w.row_sum[row])
     return row
 
 
 def add_slot(p: Plan, w: Work, row: int, slot: int) -> None:
     """Add a slot to a row of the result."""
     w.row_count[row] += w.slot_count[slot]
-    sums = 0
-    for m in range(len(p.measure)):
-        kind = p.measure[m]
-        if kind == COUNT:
-            w.row[row, m] += w.slot[slot, m]
-        elif kind == MINIMUM:
-            w.row[row, m] = min(w.row[row, m], w.slot[slot, m])
-        elif kind == MAXIMUM:
-            w.row[row, m] = max(w.row[row, m], w.slot[slot, m])
-        else:
-            carried(w.row_sum[row, sums], w.slot_sum[slot, sums])
-            sums += 1
+    join(p, w.row[row], w.row_sum[row], w.slot[slot], w.slot_sum[slot])
 
 
 def close_window(p: Plan, w: Work, slot: int) -> None:
@@ -330,8 +312,12 @@ def emit(p: Plan, w: Work, code: Code, depth: int, ask: Any) -> int:
             elif w.slot_count[slot] == 0:
                 w.active[register[ACTIVE]] = slot
                 register[ACTIVE] += 1
-            clear(p, w, slot, identity, low)
-        accumulate(p, w, slot, depth)
+            w.slot_id[slot] = identity
+            w.slot_place[slot] = low
+            w.slot_count[slot] = 0
+            reset(p, w.slot[slot], w.slot_sum[slot])
+        w.slot_count[slot] += 1
+        join(p, w.slot[slot], w.slot_sum[slot], w.run[depth], w.run_sum[depth])
     if matched:
         register[ENDED] = 1
         if len(w.match) > 0:
@@ -479,9 +465,9 @@ HELPERS = (
     others_hold,
     conditions_hold,
     push,
-    clear,
+    reset,
+    join,
     carried,
-    accumulate,
     open_row,
     add_slot,
     close_window,
