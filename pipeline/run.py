@@ -47,14 +47,7 @@ def fit(query: Query, source: Input, limits: Limits, *, all_columns: bool = Fals
         limits.check_time(lambda: f"{rows:,} rows read")
 
     kinds = {name: use.kind for name, use in query.uses.items()}
-    events = read_events(
-        source.path,
-        kinds,
-        source.types,
-        source.bad_rows,
-        all_columns,
-        reading,
-    )
+    events = read_events(source.path, kinds, source.types, source.bad_rows, all_columns, reading)
     return fit_events(query, events, str(source.path))
 
 
@@ -93,21 +86,21 @@ def run_matches(
     query: Query, engine: TrendBuilder, fitted: Fitted, limits: Limits, cost: Cost
 ) -> Iterator[dict[str, Any]]:
     """The trends themselves: each variable with its events, in time order."""
-    stream, events = fitted.stream, fitted.events
+    events, states = fitted.events, query.automaton.states
     columns = match_columns(query)
-    for trend in engine.trends(query, stream, limits, cost):
+    for trend in engine.trends(query, fitted.stream, limits, cost):
         match: dict[str, Any] = {name: [] for name in columns}
-        for state, event in trend:
-            label = query.automaton.states[state].variable or query.automaton.states[state].label
-            match[label].append(_event(events, int(stream.row[event])))
-        for name, (_, event) in zip(TREND_TIMES, (trend[0], trend[-1]), strict=True):
-            match[name] = events.clock.show(int(events.time[stream.row[event]]))
+        for state, row in trend:
+            match[states[state].variable or states[state].label].append(_event(events, row))
+        for name, (_, row) in zip(TREND_TIMES, (trend[0], trend[-1]), strict=True):
+            match[name] = events.clock.show(int(events.time[row]))
         yield match
 
 
 def _event(events: Events, row: int) -> dict[str, Any]:
-    values = {name: show_event_value(column, row) for name, column in events.attributes.items()}
-    return {"time": events.clock.show(int(events.time[row])), **values}
+    # The time as the input writes it, also where the query calculates with it in seconds.
+    time = {"time": events.clock.show(int(events.time[row]))}
+    return time | {name: show_event_value(column, row) for name, column in events.attributes.items()} | time
 
 
 def _missing(query: Query, events: Events, name: str, path: str) -> Column:

@@ -72,7 +72,7 @@ def overlap_refusal(query: Query) -> Refusal | None:
     return None
 
 
-# The events of one trend in time order: (state of the automaton, index in the stream).
+# The events of one trend in time order: (state of the automaton, row of the input).
 Trend = tuple[tuple[int, int], ...]
 
 

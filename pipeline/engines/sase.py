@@ -43,7 +43,7 @@ class Sase(Optimisations):
         return replace(self, **dict.fromkeys(optimisations, False))
 
     def refuses(self, query: Query) -> Refusal | None:
-        """Why this engine cannot run a query: only with an optimisation turned off that its semantics need."""
+        """Why this engine cannot run a query: far too many windows, or an optimisation off that its semantics need."""
         conditions = query.machine.local or query.machine.adjacent
         if not self.predicates and query.semantics is Semantics.NEXT and conditions:
             reason = "skip-till-next-match decides by its conditions which event is next, so they cannot be put off"
@@ -70,7 +70,7 @@ OPTIMISATIONS = tuple(option.name for option in fields(Sase))
 
 
 class _Search:
-    """One run: a scan, then lets the kernel build trends until it is done or a limit is reached."""
+    """One run: a scan, then the kernel builds trends until it is done or a limit is reached."""
 
     def __init__(
         self, engine: Sase, query: Query, stream: Stream, limits: Limits, cost: Cost, *, matches: bool
@@ -84,8 +84,6 @@ class _Search:
         if self.ask is not None:
             self.ask.bound = self._bound
         cost.peak_stored = max(cost.peak_stored, len(self.plan.event) + len(self.plan.low) + len(self.work.path))
-
-    # ------------------------------------------------------------------------------------------------------ running
 
     def results(self) -> Iterator[None]:
         """Run, pausing where rows or trends are to be taken away."""
@@ -144,6 +142,7 @@ class _Search:
         """The trends built since the last time."""
         work, at = self.work, 0
         for length in work.match_length[: int(work.register[kernel.MATCHED])].tolist():
-            yield tuple(self._bound(work.match[at : at + length][::-1]))
+            bound = self._bound(work.match[at : at + length][::-1])
+            yield tuple((state, int(self.scan.stream.row[event])) for state, event in bound)
             at += length
         work.register[kernel.MATCHED] = work.register[kernel.FIRST_FREE] = 0

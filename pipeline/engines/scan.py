@@ -264,8 +264,6 @@ def _needs_asking(machine: Machine) -> bool:
 def _by_time(stream: Stream) -> Stream:
     """The stream as one sequence, for stacks that are not partitioned."""
     order = np.argsort(stream.time, kind="stable")
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(len(order))
     return replace(
         stream,
         row=stream.row[order],

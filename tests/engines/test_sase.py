@@ -50,25 +50,33 @@ def test_compiled_code_gives_the_same(monkeypatch: pytest.MonkeyPatch, plain_ste
     compare()
 
 
-@many
-@given(cases(EVERYTHING))
-def test_matches_are_the_trends(case: tuple[Query, list[Event]]) -> None:
-    query, events = case
-    checked = check(str(query))
-    fitted = fit_events(checked, as_columns(events), "events")
-    found = [
-        tuple(
-            sorted(
-                (variable, event["time"])
-                for variable, bound in match.items()
-                if isinstance(bound, list)
-                for event in bound
+@pytest.mark.parametrize("off", [(), ("partitions",), OPTIMISATIONS], ids=lambda off: "+".join(off) or "all on")
+def test_matches_are_the_trends(off: tuple[str, ...]) -> None:
+    @many
+    @given(cases(EVERYTHING))
+    def compare(case: tuple[Query, list[Event]]) -> None:
+        query, events = case
+        checked, engine = check(str(query)), Sase().without(*off)
+        if engine.refuses(checked):
+            return
+        fitted = fit_events(checked, as_columns(events), "events")
+        found = Counter(
+            tuple(
+                sorted(
+                    (variable, event["time"], event["g"])
+                    for variable, bound in match.items()
+                    if isinstance(bound, list)
+                    for event in bound
+                )
             )
+            for match in run_matches(checked, engine, fitted, Limits(), Cost())
         )
-        for match in run_matches(checked, Sase(), fitted, Limits(), Cost())
-    ]
-    expected = [tuple(sorted((variable, event.time) for variable, event in trend)) for trend in trends(query, events)]
-    assert Counter(found) == Counter(expected)
+        assert found == Counter(
+            tuple(sorted((variable, event.time, event.attrs.get("g")) for variable, event in trend))
+            for trend in trends(query, events)
+        )
+
+    compare()
 
 
 @given(st.integers(1, 40))
