@@ -136,7 +136,7 @@ def _run(options: argparse.Namespace) -> int:
         engine = _without(engine, options.without)
         check_can_run(query, engine)
     progress = _Progress()
-    limits = Limits(options.timeout or None, options.max_trends, progress)
+    limits = Limits(options.timeout or None, options.max_trends, options.max_bits, progress=progress)
     types = tuple(name.strip() for name in options.types.split(",")) if options.types else None
     cost = Cost()
     started = time.monotonic()
@@ -153,7 +153,7 @@ def _run(options: argparse.Namespace) -> int:
             matches = run_matches(query, engine, fitted, limits, cost)
             _print(formatted(progress.paused(matches), options.format, match_columns(query)))
         else:
-            rows = run_rows(query, engine, fitted, limits, cost, options.max_bits)
+            rows = run_rows(query, engine, fitted, limits, cost)
             progress.clear()
             labels = [item.label for item in query.tree.returns]
             exact = ["exact"] if any("exact" in row for row in rows) else []

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from pipeline.engines.contract import Row, Value
+from pipeline.approximate import Approximate
+from pipeline.engines.contract import DEFAULT_MAX_BITS, Row, Value
 from pipeline.engines.evaluate import CALCULATE, COMPARE
 from pipeline.engines.stream import Stream
 from pipeline.events import Array, Column, Texts
 from pipeline.query import tree
 from pipeline.query.checked import Query
-
-DEFAULT_MAX_BITS = 65_536
 
 # A value as JSON holds it.
 Shown = int | float | str | None
@@ -49,8 +48,8 @@ def _plain(values: Array) -> list[Shown]:
 
 
 def is_rounded(value: Value, max_bits: int) -> bool:
-    """Whether an integer has more bits than are shown exactly."""
-    return isinstance(value, int) and value.bit_length() > max_bits
+    """Whether a value was rounded, or is an integer with more bits than are shown exactly."""
+    return isinstance(value, Approximate) or (isinstance(value, int) and value.bit_length() > max_bits)
 
 
 def show_value(value: Value, max_bits: int = DEFAULT_MAX_BITS) -> Shown:
@@ -59,13 +58,15 @@ def show_value(value: Value, max_bits: int = DEFAULT_MAX_BITS) -> Shown:
     >>> show_value(2**70), show_value(2**70, 64), show_value(Fraction(1, 3)), show_value(Fraction(10**400, 3))
     (1180591620717411303424, '1.1806e21', 0.3333333333333333, '3.3333e399')
     """
-    if is_rounded(value, max_bits):
-        return decimal_text(Fraction(value))  # type: ignore[arg-type]
-    if isinstance(value, Fraction):
+    if isinstance(value, int) and value.bit_length() > max_bits:
+        return decimal_text(Fraction(value))
+    if isinstance(value, Approximate) and value.whole:
+        return str(value)
+    if isinstance(value, Fraction | Approximate):
         try:
             return float(value)
         except OverflowError:
-            return decimal_text(value)
+            return decimal_text(value) if isinstance(value, Fraction) else str(value)
     return value
 
 
@@ -119,7 +120,7 @@ def _is_kept(query: Query, row: Row, group: Mapping[str, Shown]) -> bool:
 
 def _comparable(value: Value) -> Value:
     """HAVING compares what is shown: a fraction that a float can hold is that float."""
-    shown = show_value(value) if isinstance(value, Fraction) else value
+    shown = show_value(value) if isinstance(value, Fraction | Approximate) else value
     return value if isinstance(shown, str) else shown
 
 
@@ -158,4 +159,4 @@ def _calculated(op: str, left: Value, right: Value) -> Value:
     try:
         return CALCULATE[op](left, right)  # type: ignore[no-any-return]
     except OverflowError:
-        return CALCULATE[op](Fraction(left), Fraction(right))  # type: ignore[no-any-return]
+        return CALCULATE[op](Fraction(left), Fraction(right))  # type: ignore[arg-type, no-any-return]

@@ -15,7 +15,7 @@ from pipeline.errors import QueryError, TrendsError, nearest
 from pipeline.events import Column, Events, Kind, Numbers, Texts
 from pipeline.query import tree
 from pipeline.query.checked import Query
-from pipeline.results import DEFAULT_MAX_BITS, result_rows, show_event_value
+from pipeline.results import result_rows, show_event_value
 from pipeline.sources.events_file import read_events
 
 TREND_TIMES = ("trend_start", "trend_end")
@@ -65,11 +65,9 @@ def fit_events(query: Query, events: Events, path: str) -> Fitted:
     return Fitted(make_stream(query, events), events, tuple(notes))
 
 
-def run_rows(
-    query: Query, engine: Engine, fitted: Fitted, limits: Limits, cost: Cost, max_bits: int = DEFAULT_MAX_BITS
-) -> list[dict[str, Any]]:
+def run_rows(query: Query, engine: Engine, fitted: Fitted, limits: Limits, cost: Cost) -> list[dict[str, Any]]:
     """The rows of the result."""
-    return result_rows(query, fitted.stream, engine.run(query, fitted.stream, limits, cost), max_bits)
+    return result_rows(query, fitted.stream, engine.run(query, fitted.stream, limits, cost), limits.bits)
 
 
 def match_columns(query: Query) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from pipeline.engines.contract import Limits
-from pipeline.engines.kernels import online, sase
+from pipeline.engines.kernels import cells, numbers, online, sase
 from pipeline.engines.kernels.status import DONE, MORE
 
 PLAIN_STEPS = 20_000  # a shorter loop ends in Python before numba is loaded
@@ -63,7 +63,7 @@ def _compiled(loop: Loop) -> Loop:
     from numba.extending import register_jitable
 
     # Nothing is allocated in these loops; without numba's reference counts they run four times as fast.
-    helpers: tuple[Callable[..., Any], ...] = (*sase.HELPERS, *online.HELPERS)
+    helpers: tuple[Callable[..., Any], ...] = (*sase.HELPERS, *numbers.HELPERS, *cells.HELPERS, *online.HELPERS)
     for helper in helpers:
         if helper not in _registered:
             _registered.add(helper)

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from pipeline.approximate import Approximate
 from pipeline.engines.stream import Stream
 from pipeline.errors import DidNotFinishError
+from pipeline.memory import available_memory
 from pipeline.query.checked import Query
 
-# An exact value: a float only as an event's own value (MIN, MAX), a text likewise, None where there is no value.
-Value = int | float | Fraction | str | None
+# An exact value, or one beyond the budgets of bits and memory. A float or a text is an event's own value (MIN, MAX).
+Value = int | float | Fraction | Approximate | str | None
+
+DEFAULT_MAX_BITS = 65_536
 
 
 class Row(NamedTuple):
@@ -32,14 +36,18 @@ class Cost:
     events: int = 0
     peak_stored: int = 0  # events, pointers and aggregates kept at once
     trends: int = 0  # trends that were built
+    links: int = 0  # steps along links between stacks
+    cache_hits: int = 0  # steps from a cached partial trend instead
 
 
 @dataclass
 class Limits:
-    """When a run gives up, its time counted from here; None is never."""
+    """When a run gives up, its time counted from here (None is never), and when it goes on with rounded numbers."""
 
     seconds: float | None = None
     trends: int | None = None
+    bits: int = DEFAULT_MAX_BITS  # integers up to here are exact
+    memory: int = field(default_factory=lambda: available_memory() // 2)  # bytes that aggregates may take
     progress: Callable[[str], None] = lambda _: None
     _started: float = field(default_factory=time.monotonic)
 

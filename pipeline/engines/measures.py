@@ -8,12 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
+from pipeline.approximate import Approximate
 from pipeline.engines.contract import Value
-from pipeline.engines.kernels.limbs import BITS, MASK
-from pipeline.engines.kernels.sase import COUNT, MAXIMUM, MINIMUM, NO_MAXIMUM, NO_MINIMUM, SUM
+from pipeline.engines.kernels.cells import NO_MAXIMUM, NO_MINIMUM
+from pipeline.engines.kernels.numbers import BITS, MASK
+from pipeline.engines.kernels.sase import COUNT, MAXIMUM, MINIMUM, SUM
 from pipeline.events import Array, Column, Numbers, Texts
 from pipeline.query import tree
 from pipeline.query.automaton import Automaton
+
+Number = int | Approximate
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,9 @@ class Measures:
         for kind in _KINDS[aggregate.function]:
             self._measure(kind, aggregate.variable, aggregate.attribute)
 
-    def values(self, aggregate: tree.Aggregate, trends: list[int], measured: Sequence[list[int]]) -> Sequence[Value]:
+    def values(
+        self, aggregate: tree.Aggregate, trends: Sequence[Number], measured: Sequence[Sequence[Number]]
+    ) -> Sequence[Value]:
         """An aggregate's values in all rows, from the numbers of trends and the value of each measure."""
         if aggregate.variable is None:
             return trends
@@ -62,7 +68,7 @@ class Measures:
         if aggregate.function in ("MIN", "MAX"):
             values = self._values[aggregate.attribute or ""]
             ranks = measured[at[_KINDS[aggregate.function][0]]]
-            return [None if rank in (NO_MINIMUM, NO_MAXIMUM) else values[rank] for rank in ranks]
+            return [None if rank in (NO_MINIMUM, NO_MAXIMUM) else values[rank] for rank in ranks]  # type: ignore[index]
         counts = measured[at[COUNT]]
         if aggregate.function == "COUNT":
             return counts
@@ -71,8 +77,8 @@ class Measures:
         totals = [total * up for total in measured[at[SUM]]]
         if aggregate.function == "SUM" and column.whole:
             return [total if count else None for total, count in zip(totals, counts, strict=True)]
-        divisors = counts if aggregate.function == "AVG" else [min(count, 1) for count in counts]
-        return [Fraction(t, down * d) if d else None for t, d in zip(totals, divisors, strict=True)]
+        divisors = counts if aggregate.function == "AVG" else [1 if count else 0 for count in counts]
+        return [_quotient(t, down * d) if d else None for t, d in zip(totals, divisors, strict=True)]
 
     def _measure(self, kind: int, variable: str, attribute: str | None) -> None:
         if (kind, variable, attribute) in self._known:
@@ -100,6 +106,12 @@ class Measures:
 
 
 _KINDS = {"COUNT": (COUNT,), "SUM": (SUM, COUNT), "AVG": (SUM, COUNT), "MIN": (MINIMUM,), "MAX": (MAXIMUM,)}
+
+
+def _quotient(total: Number, divisor: Number) -> Fraction | Approximate:
+    if isinstance(total, int) and isinstance(divisor, int):
+        return Fraction(total, divisor)
+    return Approximate.of(total) / divisor
 
 
 def exact(numbers: Numbers) -> Exact:

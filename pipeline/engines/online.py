@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from pipeline.engines.aggregates import Found, Pool, make_weights
 from pipeline.engines.compiled import run
 from pipeline.engines.contract import Cost, Limits, Refusal, Row, overlap_refusal
 from pipeline.engines.kernels import online as kernel
 from pipeline.engines.kernels import sase
-from pipeline.engines.kernels.limbs import BITS
 from pipeline.engines.kernels.status import DONE, GROW
-from pipeline.engines.measures import integers
 from pipeline.engines.negation_index import is_indexed
 from pipeline.engines.scan import Optimisations, Scan, changes, most_within
 from pipeline.engines.stream import Stream
-from pipeline.errors import DidNotFinishError
-from pipeline.memory import available_memory
 from pipeline.query.automaton import FREE
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
@@ -51,59 +47,52 @@ class Aggregation:
         if query.semantics is Semantics.NEXT:
             self.plan = self._extended()
         self.layout, self.slots = self._layout(coarse)
-        components = 1 + sum(kind in (sase.COUNT, sase.SUM) for kind in self.plan.measure)
-        # A product has as many digits as its factors, and the last one stays free for its sign.
-        self.cells = self._cells(components, digits=self.plan.limb.shape[1] + 2)
+        states = len(query.automaton.states)
+        self.weights = make_weights(self.scan.measures)
+        first = self.slots + 2 * states
+        self.pool = Pool(self.scan.measures, first + 2 + ROW_BUFFER, limits)
+        self.work = kernel.Work(
+            register=np.zeros(16, np.int64),
+            total=self.slots,
+            fresh=self.slots + states,
+            scratch=first,
+            result=first + 1,
+            row=first + 2,
+            row_part=np.zeros(ROW_BUFFER, np.int64),
+            row_window=np.zeros(ROW_BUFFER, np.int64),
+            row_ended=np.zeros(ROW_BUFFER, np.int64),
+        )
+        self.work.register[kernel.INSIDE] = -1
         cost.events += len(stream)
         cost.peak_stored = max(cost.peak_stored, self.slots + int(self.layout.totalled.sum()))
 
     def rows(self) -> list[Row]:
         """The rows of every group and window in which a trend finished."""
-        found: dict[tuple[int, int], list[int]] = {}
+        found = Found(self.query, self.scan.measures)
         for status in self._pauses():
             self._take(found)
             if status == GROW:
-                self.cells = self._cells(self.cells.number.shape[1], 2 * self.cells.number.shape[2])
-        if self.plan.slide == 0:
-            found = {key: values for key, values in found.items() if values[-1]}
-        columns = list(zip(*found.values(), strict=True)) or [()] * (len(self.plan.measure) + 2)
-        trends, measured = list(columns[0]), [list(column) for column in columns[1:-1]]
-        values = [self.scan.measures.values(aggregate, trends, measured) for aggregate in self.query.aggregates]
-        bounds = self.scan.stream.window.bounds
-        return [
-            Row(*bounds(window), group, tuple(column[number] for column in values))
-            for number, (window, group) in enumerate(found)
-        ]
+                self.pool.grow()
+        return found.rows(self.scan.stream.window)
 
     def _pauses(self) -> Iterator[int]:
         return run(
             kernel.aggregate,
-            lambda: (self.plan, self.layout, self.cells, self.code),
+            lambda: (self.plan, self.layout, self.work, self.pool.cells, self.weights, self.code),
             self.limits,
             self._so_far,
             steps=2 * len(self.plan.event),
         )
 
     def _so_far(self) -> str:
-        done, parts = int(self.cells.register[kernel.PART]), len(self.layout.part) - 1
+        done, parts = int(self.work.register[kernel.PART]), len(self.layout.part) - 1
         return f"{done:,} of {parts:,} partitions aggregated"
 
-    def _take(self, found: dict[tuple[int, int], list[int]]) -> None:
-        """Take finished rows away, and add up those of one group and window."""
-        cells, count = self.cells, int(self.cells.register[kernel.ROWS])
-        cells.register[kernel.ROWS] = 0
-        groups = self.plan.group[self.layout.part[cells.row_part[:count]]].tolist()
-        numbers = (integers(cells.row[:count, component]) for component in range(cells.row.shape[1]))
-        columns = [next(numbers)]
-        for at, kind in enumerate(self.plan.measure):
-            columns.append(next(numbers) if kind in (sase.COUNT, sase.SUM) else cells.row_rank[:count, at].tolist())
-        columns.append(cells.row_ended[:count].tolist())
-        join = [_JOIN[kind] for kind in (sase.COUNT, *self.plan.measure, sase.COUNT)]
-        for window, group, *row in zip(cells.row_window[:count].tolist(), groups, *columns, strict=True):
-            before = found.get((window, group))
-            found[window, group] = (
-                row if before is None else [f(a, b) for f, a, b in zip(join, before, row, strict=True)]
-            )
+    def _take(self, found: Found) -> None:
+        work, count = self.work, int(self.work.register[kernel.ROWS])
+        work.register[kernel.ROWS] = 0
+        groups = self.plan.group[self.layout.part[work.row_part[:count]]]
+        found.add(work.row_window[:count], groups, self.pool.columns(work.row, count), work.row_ended[:count])
 
     # ------------------------------------------------------------------------------------------------------- arrays
 
@@ -148,49 +137,3 @@ class Aggregation:
         )
         events = plan.event[order[is_kept]]
         return layout, most_within(plan.part[events], plan.place[events], plan.within)
-
-    def _cells(self, components: int, digits: int) -> kernel.Cells:
-        """Empty cells with so many digits, and the registers of those before."""
-        states, measures = len(self.plan.first), len(self.plan.measure)
-        needed = 8 * components * digits * (self.slots + 2 * states + ROW_BUFFER)
-        if needed > available_memory():
-            raise DidNotFinishError(
-                f"did not finish: integers of {digits * BITS:,} bits for {self.slots:,} events need "
-                f"{needed / 1e9:.1f} GB\nhint: fewer events in a window"
-            )
-        if hasattr(self, "cells"):
-            register = self.cells.register
-        else:
-            register = np.zeros(16, np.int64)
-            register[kernel.INSIDE] = -1
-
-        def cells(count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-            return np.zeros((count, components, digits), np.int64)
-
-        def ranks(count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-            return np.zeros((count, measures), np.int64)
-
-        return kernel.Cells(
-            register=register,
-            number=cells(self.slots),
-            rank=ranks(self.slots),
-            total=cells(states),
-            total_rank=ranks(states),
-            fresh=cells(states),
-            fresh_rank=ranks(states),
-            scratch=cells(2),
-            scratch_rank=ranks(2),
-            row_part=np.zeros(ROW_BUFFER, np.int64),
-            row_window=np.zeros(ROW_BUFFER, np.int64),
-            row_ended=np.zeros(ROW_BUFFER, np.int64),
-            row=cells(ROW_BUFFER),
-            row_rank=ranks(ROW_BUFFER),
-        )
-
-
-_JOIN: dict[int, Callable[[int, int], int]] = {
-    sase.COUNT: operator.add,
-    sase.SUM: operator.add,
-    sase.MINIMUM: min,
-    sase.MAXIMUM: max,
-}

@@ -264,18 +264,18 @@ def _needs_asking(machine: Machine) -> bool:
 def _by_time(stream: Stream) -> Stream:
     """The stream as one sequence, for stacks that are not partitioned."""
     order = np.argsort(stream.time, kind="stable")
-    return replace(
+    by_time = replace(
         stream,
-        row=stream.row[order],
+        order=stream.row[order],
         time=stream.time[order],
-        place=stream.place[order],
-        part=stream.part[order],
-        group=stream.group[order],
-        tie=stream.tie[order],
-        tie_end=stream.tie_end[order],
+        position=None if stream.position is None else stream.position[order],
+        types=tuple(evaluate.take(column, order) for column in stream.types),  # type: ignore[misc]
         columns={name: evaluate.take(column, order) for name, column in stream.columns.items()},
-        masks={types: mask[order] for types, mask in stream.masks.items()},
     )
+    # Partitions are no longer ranges of events, so that these are not what the stream would say of itself.
+    for name in ("part", "group", "tie", "tie_end"):
+        by_time.__dict__[name] = getattr(stream, name)[order]
+    return by_time
 
 
 def _earlier(stream: Stream, semantics: Semantics, partitioned: bool) -> tuple[Array, Array]:

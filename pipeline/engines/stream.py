@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline.engines.evaluate import holds, take
 from pipeline.errors import QueryError
@@ -35,58 +37,119 @@ class Window:
 class Stream:
     """The events that lie in some partition, sorted by partition, then time, then input order."""
 
-    row: Array  # of each event in the input
+    order: Array | None  # of each event, its row of the input; None: all rows, as they come
     time: Array
-    place: Array  # what windows measure: the time, or the position in the whole input
-    part: Array
-    group: Array
-    tie: Array  # where the events of the same partition and time begin
-    tie_end: Array  # and end
+    position: Array | None  # of each event in the whole input, if windows are measured in events
+    begins: Array  # where each partition's events begin, and the last one's end
+    part_group: Array  # the group of each partition
+    types: tuple[Texts, ...]
     columns: Mapping[str, Column]
     groups: tuple[Array, ...]  # per GROUP-BY attribute, the value of each group
-    masks: Mapping[tuple[str, ...], Array]  # by types: which events have one of them
+    source: str  # the type that all events have
     window: Window
     clock: Clock
 
     def __len__(self) -> int:
-        return len(self.row)
+        return len(self.time)
+
+    @cached_property
+    def row(self) -> Array:
+        """Of each event in the input."""
+        return np.arange(len(self)) if self.order is None else self.order
+
+    @property
+    def place(self) -> Array:
+        """What windows measure: the time, or the position in the whole input."""
+        return self.time if self.position is None else self.position
+
+    @cached_property
+    def part(self) -> Array:
+        """The partition of each event."""
+        return np.repeat(np.arange(len(self.part_group)), np.diff(self.begins))
+
+    @cached_property
+    def group(self) -> Array:
+        """The group of each event."""
+        return np.repeat(self.part_group, np.diff(self.begins))
+
+    @cached_property
+    def tie(self) -> Array:
+        """Where the events of the same partition and time begin."""
+        return self._ties[0]
+
+    @cached_property
+    def tie_end(self) -> Array:
+        """And end."""
+        return self._ties[1]
+
+    @cached_property
+    def _ties(self) -> tuple[Array, Array]:
+        begins = np.ones(len(self), bool)
+        begins[1:] = self.time[1:] != self.time[:-1]
+        begins[self.begins[:-1]] = True
+        starts = np.append(np.flatnonzero(begins), len(self))
+        number = np.cumsum(begins) - 1
+        return starts[number], starts[number + 1]
 
     def is_of(self, state: State) -> Array:
         """Which events have the type that an occurrence asks for."""
-        return self.masks[state.types]
+        mask = np.zeros(len(self), bool)
+        for name in state.types:
+            if name.casefold() == self.source:
+                mask[:] = True
+            for column in self.types:
+                if name in column.words:
+                    mask |= column.codes == column.words.index(name)
+        return mask
 
 
 def make_stream(query: Query, events: Events) -> Stream:
     """Partition and sort the events of an input for a query."""
     time, clock, window = _measured(query, events)
-    by_time = np.argsort(time, kind="stable") if np.any(time[1:] < time[:-1]) else np.arange(len(time))
-    kept = _kept(query, events)[by_time]
-    position = np.flatnonzero(kept)
-    row = by_time[position]
-    part, _ = _numbered([take(events.attributes[key], row) for key in query.keys], len(row))
-    by_part = np.argsort(part, kind="stable")
-    row, position, part = row[by_part], position[by_part], part[by_part]
-    time = time[row]
-    columns = {name: take(column, row) for name, column in events.attributes.items()}
-    group, groups = _numbered([columns[name] for name in query.group_by], len(row))
-    begins = np.ones(len(row), bool)
-    begins[1:] = (part[1:] != part[:-1]) | (time[1:] != time[:-1])
-    starts = np.append(np.flatnonzero(begins), len(row))
-    tie_number = np.cumsum(begins) - 1
+    order = np.argsort(time, kind="stable") if np.any(time[1:] < time[:-1]) else None
+    kept = _kept(query, events)
+    position = None
+    if kept is not None or window.in_events:
+        position = np.arange(len(time)) if kept is None else np.flatnonzero(kept if order is None else kept[order])
+        order = position if order is None else order[position]
+    size = len(time) if order is None else len(order)
+    part = numbered([_taken(events.attributes[key], order) for key in query.keys], size)
+    if part is not None and np.any(part[1:] < part[:-1]):
+        by_part = _sorted_order(part)
+        part = part[by_part]
+        order = by_part if order is None else order[by_part]
+        position = None if position is None else position[by_part]
+    if part is None:
+        begins = np.array([0, size] if size else [0])
+    else:
+        begins = np.searchsorted(part, np.arange(int(part.max(initial=-1)) + 2))
+    columns = {name: _taken(column, order) for name, column in events.attributes.items()}
+    keys = [take(columns[name], begins[:-1]) for name in query.group_by]
+    group = numbered(keys, len(begins) - 1)
+    if group is None:
+        group = np.zeros(len(begins) - 1, np.int64)
+    first = np.unique(group, return_index=True)[1]
     return Stream(
-        row=row,
-        time=time,
-        place=position if window.in_events else time,
-        part=part,
-        group=group,
-        tie=starts[tie_number],
-        tie_end=starts[tie_number + 1],
+        order=order,
+        time=time if order is None else time[order],
+        position=position if window.in_events else None,
+        begins=begins,
+        part_group=group,
+        types=tuple(_taken(column, order) for column in events.types),  # type: ignore[misc]
         columns=columns,
-        groups=groups,
-        masks=_masks(query, events, row),
+        groups=tuple(_plain_values(take(key, first)) for key in keys),
+        source=(query.tree.source or "").casefold(),
         window=window,
         clock=clock,
     )
+
+
+def _taken(column: Column, order: Array | None) -> Column:
+    return column if order is None else take(column, order)
+
+
+def _plain_values(column: Column) -> Array:
+    return np.array([*column.words, None], object)[column.codes] if isinstance(column, Texts) else column.values
 
 
 def _measured(query: Query, events: Events) -> tuple[Array, Clock, Window]:
@@ -107,47 +170,54 @@ def _measured(query: Query, events: Events) -> tuple[Array, Clock, Window]:
         message = "this window is too long for so fine times"
         raise QueryError(message, query.text, within.span, query.file, "use a shorter window")
     window = Window(lengths[0], lengths[1] if slide else None, False)
-    return events.time * factor, Clock(ticks, events.clock.style), window
+    time = events.time if factor == 1 else events.time * factor
+    return time, Clock(ticks, events.clock.style), window
 
 
-def _kept(query: Query, events: Events) -> Array:
-    """Which events are in a partition that can match: no null in a key, and the values that [a = 'v'] asks for."""
-    kept = np.ones(len(events), bool)
-    for key in query.keys:
-        kept &= ~events.attributes[key].null
+def _kept(query: Query, events: Events) -> Array | None:
+    """Which events are in a partition that can match: no null in a key, the values of [a = 'v']; None: all."""
+    kept = [~column.null for key in query.keys if (column := events.attributes[key]).null.any()]
     for key, constant in query.key_values.items():
         wanted = tree.Comparison("=", tree.Attribute("", key, False), constant)
-        kept &= holds(wanted, lambda attribute: events.attributes[attribute.attribute])
-    return kept
+        kept.append(holds(wanted, lambda attribute: events.attributes[attribute.attribute]))
+    return np.logical_and.reduce(kept) if kept else None
 
 
-def _numbered(columns: list[Column], size: int) -> tuple[Array, tuple[Array, ...]]:
-    """Number the distinct combinations of values in their order; also the values of each combination."""
-    number = np.zeros(size, np.int64)
-    codes = []
+def numbered(columns: Sequence[Column], size: int) -> Array | None:
+    """Number the distinct combinations of values, which have no nulls, in their order; None: there are no columns."""
+    number = None
     for column in columns:
-        if isinstance(column, Texts):
-            values, code = np.array([*column.words, None], object)[:-1], column.codes
-        else:
-            values, code = np.unique(column.values, return_inverse=True)
-        codes.append((values, code))
-        number = np.unique(number * (len(values) + 1) + code, return_inverse=True)[1].astype(np.int64)
-    first = np.unique(number, return_index=True)[1]
-    return number, tuple(values[code[first]] for values, code in codes)
+        codes = column.codes.astype(np.int64) if isinstance(column, Texts) else _codes(column.values)
+        number = compact(codes if number is None else number * (int(codes.max(initial=-1)) + 1) + codes)
+    return number
 
 
-def _masks(query: Query, events: Events, row: Array) -> dict[tuple[str, ...], Array]:
-    columns = [take(column, row) for column in events.types]
-    everything = (query.tree.source or "").casefold()
-    masks = {}
-    for types in query.occurrence_types:
-        mask = np.zeros(len(row), bool)
-        for name in types:
-            if name.casefold() == everything:
-                mask[:] = True
-            for column in columns:
-                assert isinstance(column, Texts)
-                codes = [code for code, word in enumerate(column.words) if word == name]
-                mask |= np.isin(column.codes, codes) if codes else False
-        masks[types] = mask
-    return masks
+def compact(numbers: Array) -> Array:
+    """The same numbers without gaps, in their order."""
+    most = int(numbers.max(initial=-1)) + 1
+    if most > 4 * len(numbers) + 1000:
+        return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    used = np.zeros(most, bool)
+    used[numbers] = True
+    return numbers if used.all() else (np.cumsum(used) - 1)[numbers]
+
+
+def _codes(values: Array) -> Array:
+    if values.dtype == object:
+        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+    # Arrow numbers values by hashing, which is faster than sorting them all.
+    encoded = pa.array(values).dictionary_encode()
+    order = np.argsort(encoded.dictionary.to_numpy(), kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    codes: Array = rank[encoded.indices.to_numpy()]
+    return codes
+
+
+def _sorted_order(numbers: Array) -> Array:
+    """The stable order of small numbers, 16 bits at a time, which numpy sorts in linear time."""
+    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in range(16, int(numbers.max()).bit_length(), 16):
+        digit = ((numbers >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit[order], kind="stable")]
+    return order

@@ -14,7 +14,7 @@ from pipeline.engines import compiled, measures
 from pipeline.engines.choice import ENGINES, choose
 from pipeline.engines.cogra import Cogra
 from pipeline.engines.contract import Cost, Limits
-from pipeline.engines.kernels import limbs
+from pipeline.engines.kernels import limbs, numbers
 from pipeline.errors import DidNotFinishError
 from pipeline.events import Clock, Events, Numbers, Texts, TimeStyle
 from pipeline.query.check import check
@@ -46,10 +46,11 @@ def test_compiled_code_gives_the_same(
 @pytest.mark.parametrize(("engine", "shape"), [("cogra", EVERYTHING), ("greta", ANY_MATCH), ("sase", EVERYTHING)])
 def test_digits_that_overflow_all_the_time(monkeypatch: pytest.MonkeyPatch, engine: str, shape: Shape) -> None:
     """With digits of two bits, small counts and sums carry, and outgrow their digits, as large ones do."""
-    for module in (limbs, measures):
+    for module in (limbs, measures, numbers):
         monkeypatch.setattr(module, "BITS", 2)
         monkeypatch.setattr(module, "MASK", 3)
-    monkeypatch.setattr(limbs, "FULL", 1)
+    monkeypatch.setattr(numbers, "BASE", 4.0)
+    monkeypatch.setattr(numbers, "LIMIT", 32)
 
     @many
     @given(cases(shape))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pipeline.engines.kernels.cells import NO_MAXIMUM, NO_MINIMUM
 from pipeline.engines.kernels.limbs import carried
 from pipeline.engines.kernels.machine import Code, holds
 from pipeline.engines.kernels.status import DONE, DRAIN, LIMIT, MORE
@@ -15,7 +16,6 @@ from pipeline.events import Array
 
 # Kinds of measures: what a trend's events add up to.
 COUNT, MINIMUM, MAXIMUM, SUM = 0, 1, 2, 3
-NO_MINIMUM, NO_MAXIMUM = 2**62, -1  # ranks that stand for no value
 
 # Registers of a search.
 ROOT, DEPTH, GROUP, PLACE, LOW, ENDED, ACTIVE, ROWS, TRENDS, MAX_TRENDS, MATCHED, FIRST_FREE, EXTENDED = range(13)
@@ -160,6 +160,11 @@ def push(p: Plan, w: Work, depth: int, instance: int) -> None:
     w.edge[depth] = p.into[p.state[instance]] - 1
     w.cursor[depth] = 0
     w.stop[depth] = 0
+    measure(p, w, depth, instance)
+
+
+def measure(p: Plan, w: Any, depth: int, instance: int) -> None:
+    """What the current trend's events add up to, with an instance at this depth."""
     event = p.event[instance]
     state = p.state[instance]
     sums = 0
@@ -213,7 +218,7 @@ def join(p: Plan, values: Array, sums: Array, other: Array, other_sums: Array) -
             number += 1
 
 
-def open_row(p: Plan, w: Work, group: int, window: int) -> int:
+def open_row(p: Plan, w: Any, group: int, window: int) -> int:
     """Begin an empty row of the result."""
     row = int(w.register[ROWS])
     w.register[ROWS] += 1
@@ -465,6 +470,7 @@ HELPERS = (
     others_hold,
     conditions_hold,
     push,
+    measure,
     reset,
     join,
     carried,

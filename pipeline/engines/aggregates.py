@@ -1,0 +1,144 @@
+"""The aggregates that online engines keep: made, given more room, and read out as Python's numbers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline.approximate import Approximate
+from pipeline.engines.contract import Limits, Row
+from pipeline.engines.kernels import numbers
+from pipeline.engines.kernels.cells import Cells, Weights
+from pipeline.engines.kernels.sase import COUNT, MAXIMUM, MINIMUM, SUM
+from pipeline.engines.measures import Measures, Number, integers
+from pipeline.engines.stream import Window
+from pipeline.errors import DidNotFinishError
+from pipeline.events import Array
+from pipeline.query.checked import Query
+
+_NO_ALARM = 2**60
+
+
+def make_weights(measures: Measures) -> Weights:
+    """What each event adds to a query's measures."""
+    counted = [at for at, kind in enumerate(measures.kinds) if kind in (COUNT, SUM)]
+    ranked = [at for at, kind in enumerate(measures.kinds) if kind not in (COUNT, SUM)]
+    states, size = len(measures.automaton.states), measures.size
+    sums = iter(range(len(measures.sums)))
+    depth = max((len(column.limbs) for column in measures.sums), default=0)
+    digit = np.zeros((len(measures.sums), depth, size), np.int32)
+    for row, column in enumerate(measures.sums):
+        digit[row, : len(column.limbs)] = column.limbs
+    measured = np.array(measures.states, bool).reshape(-1, states)
+    return Weights(
+        plain=np.logical_not(measured.any(axis=0)),
+        sums=np.array([next(sums) if measures.kinds[at] == SUM else -1 for at in counted], np.int64),
+        part_counts=measured[counted],
+        present=np.array([measures.weights[at] != 0 for at in counted], bool).reshape(len(counted), size),
+        digit=digit,
+        rank_counts=measured[ranked],
+        value=np.array([measures.weights[at] for at in ranked], np.int32).reshape(len(ranked), size),
+    )
+
+
+class Pool:
+    """Aggregates for a kernel, all of one size; they grow up to the budgets of bits and memory, then become floats."""
+
+    def __init__(self, measures: Measures, count: int, limits: Limits, *, slots: int = 1) -> None:
+        self.kinds = measures.kinds
+        parts = 1 + sum(kind in (COUNT, SUM) for kind in self.kinds)
+        least = np.array([kind == MINIMUM for kind in self.kinds if kind not in (COUNT, SUM)], bool)
+        # One step adds a value, and a few carries.
+        self._margin = max((len(column.limbs) for column in measures.sums), default=0) + 4
+        wanted = limits.bits // numbers.BITS + 1 + self._margin
+        bytes_a_digit = 8 * count * parts * slots
+        self._most = max(min(wanted, limits.memory // bytes_a_digit), self._margin)
+        if bytes_a_digit * self._margin > limits.memory:
+            raise DidNotFinishError(
+                f"did not finish: {count * slots:,} aggregates at once need {bytes_a_digit * self._margin / 1e9:.1f} "
+                f"GB, {limits.memory / 1e9:.1f} GB may be used\nhint: fewer events in a window"
+            )
+        blocks = count * parts
+        self.cells = Cells(
+            numbers=numbers.Numbers(
+                digits=np.zeros((blocks, 0), np.int64),
+                size=np.zeros(blocks, np.int64),
+                bound=np.zeros(blocks, np.int64),
+                mantissa=np.zeros((blocks, slots)),
+                exponent=np.zeros((blocks, slots), np.int64),
+                register=np.zeros(2, np.int64),
+                slots=slots,
+            ),
+            parts=parts,
+            rank=np.zeros((count, len(least), slots), np.int64),
+            least=least,
+        )
+        self._give(2 * self._margin)
+
+    def grow(self) -> None:
+        """Give all numbers twice the room, as far as the budgets allow."""
+        self._give(2 * self.cells.numbers.digits.shape[1] // self.cells.numbers.slots)
+
+    def _give(self, room: int) -> None:
+        n = self.cells.numbers
+        room = min(room, self._most)
+        digits = np.zeros((len(n.size), room * n.slots), np.int64)
+        digits[:, : n.digits.shape[1]] = n.digits
+        n.register[numbers.ALARM] = _NO_ALARM if room == self._most else room - self._margin
+        self.cells = self.cells._replace(numbers=n._replace(digits=digits))
+
+    def columns(self, first: int, count: int, slot: int = 0) -> list[Sequence[Number]]:
+        """Consecutive aggregates: the numbers of trends, then each measure's values in its order."""
+        cells = self.cells
+        rows = np.arange(first, first + count)
+        parts = (self._numbers(rows * cells.parts + part, slot) for part in range(cells.parts))
+        ranks = (cells.rank[rows, r, slot].tolist() for r in range(len(cells.least)))
+        trends = next(parts)
+        return [trends, *(next(parts) if kind in (COUNT, SUM) else next(ranks) for kind in self.kinds)]
+
+    def _numbers(self, blocks: Array, slot: int) -> Sequence[Number]:
+        n = self.cells.numbers
+        sizes = n.size[blocks]
+        most = max(int(sizes.max(initial=0)), 1)
+        digits = n.digits[blocks, slot : most * n.slots : n.slots]
+        values: list[Number] = list(integers(np.where(np.arange(most) < sizes[:, None], digits, 0)))
+        for at in np.flatnonzero(sizes == numbers.FLOATS).tolist():
+            block = blocks[at]
+            values[at] = Approximate.of(float(n.mantissa[block, slot]), int(n.exponent[block, slot]), whole=True)
+        return values
+
+
+class Found:
+    """Finished rows; those of one group and window are added up, be they of other partitions or parts of the window."""
+
+    def __init__(self, query: Query, measures: Measures) -> None:
+        self._query, self._measures = query, measures
+        self._join = [operator.add, *(_JOIN[kind] for kind in measures.kinds), operator.or_]
+        self._found: dict[tuple[int, int], list[Any]] = {}
+
+    def add(
+        self, windows: Array, groups: Array, columns: Sequence[Sequence[Number]], ended: Array | None = None
+    ) -> None:
+        """Add rows, given as columns; `ended`: whether a trend ends just where the window does."""
+        ends = [True] * len(windows) if ended is None else ended.astype(bool).tolist()
+        for window, group, *row in zip(windows.tolist(), groups.tolist(), *columns, ends, strict=True):
+            before = self._found.get((window, group))
+            if before is not None:
+                row = [join(a, b) for join, a, b in zip(self._join, before, row, strict=True)]
+            self._found[window, group] = row
+
+    def rows(self, window: Window) -> list[Row]:
+        """All rows; without SLIDE only those of the times at which a trend ends."""
+        found = {key: row for key, row in self._found.items() if row[-1] or window.slide is not None}
+        columns = list(zip(*found.values(), strict=True)) or [()] * len(self._join)
+        values = [self._measures.values(aggregate, columns[0], columns[1:-1]) for aggregate in self._query.aggregates]
+        return [
+            Row(*window.bounds(number), group, tuple(column[at] for column in values))
+            for at, (number, group) in enumerate(found)
+        ]
+
+
+_JOIN: dict[int, Callable[[Any, Any], Any]] = {COUNT: operator.add, SUM: operator.add, MINIMUM: min, MAXIMUM: max}
