@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any
 
 from pipeline.engines.contract import Limits
-from pipeline.engines.kernels import cells, numbers, online, sase
+from pipeline.engines.kernels import cells, numbers, online, sase, windows
 from pipeline.engines.kernels.status import DONE, MORE
 
 PLAIN_STEPS = 20_000  # a shorter loop ends in Python before numba is loaded
+KERNELS: tuple[Any, ...] = (numbers, cells, windows, sase, online)  # modules with HELPERS
 COMPILED_STEPS = 5_000_000  # between two looks at the clock
 
 # Takes its arguments and a number of steps, and returns a status.
@@ -63,7 +64,7 @@ def _compiled(loop: Loop) -> Loop:
     from numba.extending import register_jitable
 
     # Nothing is allocated in these loops; without numba's reference counts they run four times as fast.
-    helpers: tuple[Callable[..., Any], ...] = (*sase.HELPERS, *numbers.HELPERS, *cells.HELPERS, *online.HELPERS)
+    helpers: list[Callable[..., Any]] = [helper for kernel in KERNELS for helper in kernel.HELPERS]
     for helper in helpers:
         if helper not in _registered:
             _registered.add(helper)

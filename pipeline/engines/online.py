@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from pipeline.engines.aggregates import Found, Pool, make_weights
@@ -13,13 +11,12 @@ from pipeline.engines.kernels import online as kernel
 from pipeline.engines.kernels import sase
 from pipeline.engines.kernels.status import DONE, GROW
 from pipeline.engines.negation_index import is_indexed
-from pipeline.engines.scan import Optimisations, Scan, changes, most_within
+from pipeline.engines.scan import Optimisations, Scan
 from pipeline.engines.stream import Stream
+from pipeline.engines.windows import ROW_BUFFER, RowBuffer, make_windows, most_within
 from pipeline.query.automaton import FREE
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
-
-ROW_BUFFER = 4096
 
 
 def online_refusal(query: Query) -> Refusal | None:
@@ -51,48 +48,30 @@ class Aggregation:
         self.weights = make_weights(self.scan.measures)
         first = self.slots + 2 * states
         self.pool = Pool(self.scan.measures, first + 2 + ROW_BUFFER, limits)
-        self.work = kernel.Work(
-            register=np.zeros(16, np.int64),
-            total=self.slots,
-            fresh=self.slots + states,
-            scratch=first,
-            result=first + 1,
-            row=first + 2,
-            row_part=np.zeros(ROW_BUFFER, np.int64),
-            row_window=np.zeros(ROW_BUFFER, np.int64),
-            row_ended=np.zeros(ROW_BUFFER, np.int64),
-        )
-        self.work.register[kernel.INSIDE] = -1
+        self.places = kernel.Places(self.slots, self.slots + states, first, first + 1)
+        self.windows = make_windows(stream, self.plan.event[self.plan.root])
+        self.buffer = RowBuffer(stream, first + 2)
         cost.events += len(stream)
         cost.peak_stored = max(cost.peak_stored, self.slots + int(self.layout.totalled.sum()))
 
     def rows(self) -> list[Row]:
         """The rows of every group and window in which a trend finished."""
         found = Found(self.query, self.scan.measures)
-        for status in self._pauses():
-            self._take(found)
+        pauses = run(
+            kernel.aggregate,
+            lambda: (
+                *(self.plan, self.layout, self.windows, self.places),
+                *(self.buffer.rows, self.pool.cells, self.weights, self.code),
+            ),
+            self.limits,
+            self.buffer.so_far,
+            steps=2 * len(self.plan.event),
+        )
+        for status in pauses:
+            self.buffer.take(found, self.pool)
             if status == GROW:
                 self.pool.grow()
         return found.rows(self.scan.stream.window)
-
-    def _pauses(self) -> Iterator[int]:
-        return run(
-            kernel.aggregate,
-            lambda: (self.plan, self.layout, self.work, self.pool.cells, self.weights, self.code),
-            self.limits,
-            self._so_far,
-            steps=2 * len(self.plan.event),
-        )
-
-    def _so_far(self) -> str:
-        done, parts = int(self.work.register[kernel.PART]), len(self.layout.part) - 1
-        return f"{done:,} of {parts:,} partitions aggregated"
-
-    def _take(self, found: Found) -> None:
-        work, count = self.work, int(self.work.register[kernel.ROWS])
-        work.register[kernel.ROWS] = 0
-        groups = self.plan.group[self.layout.part[work.row_part[:count]]]
-        found.add(work.row_window[:count], groups, self.pool.columns(work.row, count), work.row_ended[:count])
 
     # ------------------------------------------------------------------------------------------------------- arrays
 
@@ -120,20 +99,14 @@ class Aggregation:
         slot = np.full(len(order), -1)
         slot[order[is_kept]] = np.arange(int(is_kept.sum()))
         begin = np.searchsorted(plan.event[order], np.arange(len(plan.time) + 1))
-        ends = plan.event[plan.root]  # by group and place
-        ends = ends[changes(plan.group[ends], plan.place[ends])]
-        groups = int(plan.group.max(initial=-1)) + 1
         layout = kernel.Layout(
             instance=order,
             begin=begin,
-            part=np.append(np.flatnonzero(changes(plan.part)), len(plan.time)),
             slot=slot,
             first_slot=np.concatenate([[0], np.cumsum(is_kept)])[begin],
             total=total,
             totalled=np.isin(states, plan.source[total]),
             last=np.isin(states, list(automaton.last)),
-            moment=np.searchsorted(plan.group[ends], np.arange(groups + 1)),
-            moments=plan.place[ends],
         )
         events = plan.event[order[is_kept]]
         return layout, most_within(plan.part[events], plan.place[events], plan.within)

@@ -16,6 +16,7 @@ from pipeline.engines.negation import Ask
 from pipeline.engines.negation_index import index_negations, is_indexed, matching, negation_programs
 from pipeline.engines.programs import Programs
 from pipeline.engines.stream import Stream
+from pipeline.engines.windows import NEVER, changes, most_within
 from pipeline.errors import DidNotFinishError
 from pipeline.events import Array
 from pipeline.memory import available_memory
@@ -23,7 +24,6 @@ from pipeline.query.automaton import Ways
 from pipeline.query.checked import Machine, Query
 from pipeline.query.tree import Semantics
 
-NEVER = 2**62  # a time or place that no event reaches
 MATCH_BUFFER = 65_536
 ROW_BUFFER = 16_384
 
@@ -316,26 +316,6 @@ def _most_starts(plan: kernel.Plan) -> int:
     order = np.lexsort((plan.place, plan.group))
     order = order[changes(plan.group[order], plan.place[order])]
     return most_within(plan.group[order], plan.place[order], plan.within)
-
-
-def most_within(key: Array, place: Array, within: int) -> int:
-    """How many events of one key lie at most in a stretch of this length; they are sorted by key and place."""
-    if not len(place):
-        return 1
-    length = int(place.max() - place.min()) + 1
-    within = min(within, length)
-    if int(key.max() + 1) * (length + within) > NEVER:
-        return len(place)
-    # Keys are laid one after the other, further apart than the stretch is long.
-    line = place - place.min() + key * (length + within)
-    return int((np.arange(len(line)) - np.searchsorted(line, line - within, side="right")).max()) + 1
-
-
-def changes(*columns: Array) -> Array:
-    """Where a sorted sequence takes a new value."""
-    changed = np.ones(len(columns[0]), bool)
-    changed[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return changed
 
 
 def _integers(values: Any) -> Array:

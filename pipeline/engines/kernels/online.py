@@ -12,11 +12,21 @@ from pipeline.engines.kernels.cells import Cells, Weights, add_cell, add_trend, 
 from pipeline.engines.kernels.machine import Code, holds
 from pipeline.engines.kernels.numbers import LARGEST, is_crowded
 from pipeline.engines.kernels.sase import Plan, open_before, unguarded
-from pipeline.engines.kernels.status import DONE, DRAIN, GROW, MORE
+from pipeline.engines.kernels.status import GROW, MORE
+from pipeline.engines.kernels.windows import (
+    ENDED,
+    HIGH,
+    LOW,
+    WINDOW,
+    Rows,
+    Windows,
+    give_row,
+    next_window,
+    start_and_stop,
+)
 from pipeline.events import Array
 
-# Registers.
-PART, INSIDE, WINDOW, LOW, HIGH, AT, BUSY, ENDED, ROWS, MOMENT = range(10)
+AT, BUSY = 8, 9  # registers, besides those of windows.py
 
 
 class Layout(NamedTuple):
@@ -24,97 +34,39 @@ class Layout(NamedTuple):
 
     instance: Array  # instances in the order of their events
     begin: Array  # where each event's instances begin
-    part: Array  # where each partition's events begin
     slot: Array  # per instance: its number among those that are kept; -1: only its state's total is
     first_slot: Array  # per event: the number of the first kept instance from it on
     total: Array  # edges that take the total of their source state
     totalled: Array  # states whose total such an edge takes
     last: Array
-    moment: Array  # without SLIDE: where each group's times begin, at which a trend may end
-    moments: Array
 
 
-class Work(NamedTuple):
-    """What the loop writes besides the cells, and where these are."""
+class Places(NamedTuple):
+    """Where the loop's cells are; kept events have those from 0 on."""
 
-    register: Array
-    total: int  # the first cell of the states' totals, over the times before this one
+    total: int  # the first of the states' totals, over the times before this one
     fresh: int  # of the states, at this time
     scratch: int  # of the event at hand
     result: int  # of the window
-    row: int  # the first cell of finished rows; kept events have those from 0 on
-    row_part: Array
-    row_window: Array
-    row_ended: Array
 
 
-def next_window(p: Plan, o: Layout, k: Work) -> int:
-    """Go on to the next window that holds an event of a partition."""
-    r = k.register
-    if r[ROWS] == len(k.row_window):
-        return DRAIN
-    while r[PART] < len(o.part) - 1:
-        end = o.part[r[PART] + 1]
-        if r[INSIDE] != r[PART]:
-            r[INSIDE] = r[PART]
-            r[LOW] = r[HIGH] = o.part[r[PART]]
-            r[MOMENT] = o.moment[p.group[r[LOW]]]
-            if p.slide > 0:
-                r[WINDOW] = max(p.first_window, (p.place[r[LOW]] - p.within) // p.slide + 1)
-        elif p.slide > 0:
-            r[WINDOW] += 1
-        if p.slide > 0:
-            start = r[WINDOW] * p.slide
-            stop = start + p.within
-            over = False
-        else:
-            over = r[MOMENT] == o.moment[p.group[o.part[r[PART]]] + 1]
-            if not over:
-                r[WINDOW] = o.moments[r[MOMENT]]
-                r[MOMENT] += 1
-            start = r[WINDOW] - p.within + 1
-            stop = r[WINDOW] + 1
-        while r[LOW] < end and p.place[r[LOW]] < start:
-            r[LOW] += 1
-        if over or r[LOW] == end:
-            r[PART] += 1
-            continue
-        if p.slide > 0 and p.place[r[LOW]] >= stop:
-            r[WINDOW] = (p.place[r[LOW]] - p.within) // p.slide
-            continue
-        r[HIGH] = max(r[HIGH], r[LOW])
-        while r[HIGH] < end and p.place[r[HIGH]] < stop:
-            r[HIGH] += 1
-        if r[HIGH] > r[LOW]:
-            return MORE
-    return DONE
-
-
-def begin_window(p: Plan, k: Work, c: Cells) -> None:
+def begin_window(p: Plan, k: Places, r: Array, c: Cells) -> None:
     """Forget the window before."""
-    r = k.register
     r[AT] = r[LOW]
     r[BUSY] = 1
-    r[ENDED] = 0
     clear_cell(c, k.result)
     for state in range(len(p.first)):
         clear_cell(c, k.total + state)
         clear_cell(c, k.fresh + state)
 
 
-def extend(p: Plan, o: Layout, k: Work, c: Cells, w: Weights, code: Code, instance: int) -> int:
+def extend(p: Plan, o: Layout, s: Windows, k: Places, r: Array, c: Cells, w: Weights, code: Code, instance: int) -> int:
     """Aggregate all trends that end at an instance; the number of steps taken."""
-    r = k.register
     first_slot = o.first_slot[r[LOW]]
     y = p.event[instance]
     state = p.state[instance]
     edges = len(p.source)
-    if p.slide > 0:
-        start = r[WINDOW] * p.slide
-        stop = start + p.within
-    else:
-        start = r[WINDOW] - p.within + 1
-        stop = r[WINDOW] + 1
+    start, stop = start_and_stop(s, r[WINDOW])
     clear_cell(c, k.scratch)
     if p.first[state] and open_before(p, edges + state, y, start):
         add_trend(c, k.scratch, 0)
@@ -150,28 +102,23 @@ def extend(p: Plan, o: Layout, k: Work, c: Cells, w: Weights, code: Code, instan
     return steps
 
 
-def aggregate(p: Plan, o: Layout, k: Work, c: Cells, w: Weights, code: Code, steps: int) -> int:
+def aggregate(
+    p: Plan, o: Layout, s: Windows, k: Places, rows: Rows, c: Cells, w: Weights, code: Code, steps: int
+) -> int:
     """Aggregate windows for a number of steps; GROW asks for cells with more room."""
-    r = k.register
+    r = rows.register
     while steps > 0:
         if not r[BUSY]:
-            status = next_window(p, o, k)
+            status = next_window(s, rows)
             if status != MORE:
                 return status
-            begin_window(p, k, c)
+            begin_window(p, k, r, c)
         if is_crowded(c.numbers):
             return GROW
         at = r[AT]
         if at == r[HIGH]:
             r[BUSY] = 0
-            if not is_empty_cell(c, k.result):
-                row = r[ROWS]
-                r[ROWS] += 1
-                k.row_part[row] = r[PART]
-                k.row_window[row] = r[WINDOW]
-                k.row_ended[row] = r[ENDED]
-                clear_cell(c, k.row + row)
-                add_cell(c, k.row + row, k.result)
+            give_row(rows, c, k.result)
             steps -= 1
             continue
         if at > r[LOW] and p.time[at] != p.time[at - 1]:
@@ -180,10 +127,10 @@ def aggregate(p: Plan, o: Layout, k: Work, c: Cells, w: Weights, code: Code, ste
                     add_cell(c, k.total + state, k.fresh + state)
                     clear_cell(c, k.fresh + state)
         for number in range(o.begin[at], o.begin[at + 1]):
-            steps -= extend(p, o, k, c, w, code, o.instance[number]) * (1 + c.numbers.register[LARGEST])
+            steps -= extend(p, o, s, k, r, c, w, code, o.instance[number]) * (1 + c.numbers.register[LARGEST])
         r[AT] = at + 1
         steps -= 1
     return MORE
 
 
-HELPERS = (next_window, begin_window, extend)
+HELPERS = (begin_window, extend)

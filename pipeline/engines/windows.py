@@ -1,0 +1,79 @@
+"""The windows of a stream, as kernels walk through them, and the rows that these give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.engines.aggregates import Found, Pool
+from pipeline.engines.kernels import windows as kernel
+from pipeline.engines.stream import Stream
+from pipeline.events import Array
+
+NEVER = 2**62  # a time or place that no event reaches
+ROW_BUFFER = 4096
+
+
+def make_windows(stream: Stream, ends: Array) -> kernel.Windows:
+    """The windows of a stream; without SLIDE one a time and group at which one of these events may end a trend."""
+    window, parts = stream.window, len(stream.part_group)
+    moments = moment = moment_end = np.zeros(0, np.int64)
+    if window.slide is None:
+        order = np.lexsort((stream.place[ends], stream.group[ends]))
+        group, place = stream.group[ends][order], stream.place[ends][order]
+        new = changes(group, place)
+        group, moments = group[new], place[new]
+        moment = np.searchsorted(group, stream.part_group)
+        moment_end = np.searchsorted(group, stream.part_group, side="right")
+    return kernel.Windows(
+        place=stream.place,
+        begins=stream.begins if parts else np.zeros(1, np.int64),
+        within=window.within,
+        slide=window.slide or 0,
+        first_window=0 if window.in_events else -NEVER,
+        moment=moment,
+        moment_end=moment_end,
+        moments=moments,
+    )
+
+
+class RowBuffer:
+    """Rows that a kernel has finished, taken away from time to time."""
+
+    def __init__(self, stream: Stream, cell: int) -> None:
+        """`cell`: the number of the first of ROW_BUFFER cells of a pool."""
+        self._stream = stream
+        part, window, ended = (np.zeros(ROW_BUFFER, np.int64) for _ in range(3))
+        self.rows = kernel.Rows(np.zeros(kernel.REGISTERS, np.int64), part, window, ended, cell)
+        self.rows.register[kernel.INSIDE] = -1
+
+    def take(self, found: Found, pool: Pool) -> None:
+        """Take the rows away."""
+        rows, count = self.rows, int(self.rows.register[kernel.ROWS])
+        rows.register[kernel.ROWS] = 0
+        groups = self._stream.part_group[rows.part[:count]]
+        found.add(rows.window[:count], groups, pool.columns(rows.cell, count), rows.ended[:count])
+
+    def so_far(self) -> str:
+        """How far the kernel is."""
+        done, parts = int(self.rows.register[kernel.PART]), len(self._stream.part_group)
+        return f"{done:,} of {parts:,} partitions aggregated"
+
+
+def most_within(key: Array, place: Array, within: int) -> int:
+    """How many events of one key lie at most in a stretch of this length; they are sorted by key and place."""
+    if not len(place):
+        return 1
+    length = int(place.max() - place.min()) + 1
+    within = min(within, length)
+    if int(key.max() + 1) * (length + within) > NEVER:
+        return len(place)
+    # Keys are laid one after the other, further apart than the stretch is long.
+    line = place - place.min() + key * (length + within)
+    return int((np.arange(len(line)) - np.searchsorted(line, line - within, side="right")).max()) + 1
+
+
+def changes(*columns: Array) -> Array:
+    """Where a sorted sequence takes a new value."""
+    changed = np.ones(len(columns[0]), bool)
+    changed[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return changed
