@@ -13,9 +13,11 @@ from pipeline.engines.contract import Value
 from pipeline.engines.kernels.cells import NO_MAXIMUM, NO_MINIMUM
 from pipeline.engines.kernels.numbers import BITS, MASK
 from pipeline.engines.kernels.sase import COUNT, MAXIMUM, MINIMUM, SUM
+from pipeline.engines.stream import Stream
 from pipeline.events import Array, Column, Numbers, Texts
 from pipeline.query import tree
 from pipeline.query.automaton import Automaton
+from pipeline.query.checked import Query
 
 Number = int | Approximate
 
@@ -50,6 +52,14 @@ class Measures:
     sums: list[Exact] = field(default_factory=list)
     _known: dict[tuple[int, str, str | None], int] = field(default_factory=dict)
     _values: dict[str, Sequence[Value]] = field(default_factory=dict)  # of MIN and MAX, by rank
+
+    @classmethod
+    def needed(cls, query: Query, stream: Stream) -> Measures:
+        """The measures of a query over a stream."""
+        measures = cls(query.automaton, dict(stream.columns), len(stream))
+        for aggregate in query.aggregates:
+            measures.need(aggregate)
+        return measures
 
     def need(self, aggregate: tree.Aggregate) -> None:
         """Add the measures that an aggregate is calculated from."""

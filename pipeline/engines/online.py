@@ -49,7 +49,7 @@ class Aggregation:
         first = self.slots + 2 * states
         self.pool = Pool(self.scan.measures, first + 2 + ROW_BUFFER, limits)
         self.places = kernel.Places(self.slots, self.slots + states, first, first + 1)
-        self.windows = make_windows(stream, self.plan.event[self.plan.root])
+        self.windows = make_windows(stream, lambda: self.plan.event[self.plan.root])
         self.buffer = RowBuffer(stream, first + 2)
         cost.events += len(stream)
         cost.peak_stored = max(cost.peak_stored, self.slots + int(self.layout.totalled.sum()))

@@ -54,9 +54,7 @@ class Scan:
         self.stream = stream if options.partitions else _by_time(stream)
         self.edges = sorted(query.automaton.follow, key=lambda edge: (edge[1], edge[0]))
         self.programs = Programs(dict(self.stream.columns), len(stream))
-        self.measures = Measures(query.automaton, dict(self.stream.columns), len(stream))
-        for aggregate in query.aggregates:
-            self.measures.need(aggregate)
+        self.measures = Measures.needed(query, self.stream)
         self.ask = Ask(query, self.stream, self.edges, limits) if _needs_asking(self.machine) else None
 
     def _stacks(self) -> _Stacks:

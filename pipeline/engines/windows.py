@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pipeline.engines.aggregates import Found, Pool
@@ -13,11 +15,12 @@ NEVER = 2**62  # a time or place that no event reaches
 ROW_BUFFER = 4096
 
 
-def make_windows(stream: Stream, ends: Array) -> kernel.Windows:
+def make_windows(stream: Stream, trend_ends: Callable[[], Array]) -> kernel.Windows:
     """The windows of a stream; without SLIDE one a time and group at which one of these events may end a trend."""
     window, parts = stream.window, len(stream.part_group)
     moments = moment = moment_end = np.zeros(0, np.int64)
     if window.slide is None:
+        ends = trend_ends()
         order = np.lexsort((stream.place[ends], stream.group[ends]))
         group, place = stream.group[ends][order], stream.place[ends][order]
         new = changes(group, place)
