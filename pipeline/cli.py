@@ -267,10 +267,12 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _print_cost(engine: Engine, cost: Cost, reading: float, running: float) -> None:
+    followed = f", {cost.links:,} links followed" if cost.links else ""
+    hits = f", {cost.cache_hits:,} cache hits" if cost.cache_hits else ""
     print(
         f"{engine.name}: {cost.events:,} events read in {reading:.2f} s, "
         f"{cost.trends:,} trends built in {running:.2f} s, "
-        f"at most {cost.peak_stored:,} events, pointers and aggregates stored",
+        f"at most {cost.peak_stored:,} events, pointers and aggregates stored{followed}{hits}",
         file=sys.stderr,
     )
 

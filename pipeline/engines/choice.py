@@ -5,13 +5,14 @@ from __future__ import annotations
 from pipeline.engines.cogra import Cogra
 from pipeline.engines.contract import Engine, Refusal, TrendBuilder
 from pipeline.engines.greta import Greta
+from pipeline.engines.nishimura import Fla, Prc
 from pipeline.engines.sase import Sase
 from pipeline.errors import CannotRunError, TrendsError, nearest
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
 
-# From the cheapest to the most general, for most queries.
-ENGINES: tuple[Engine, ...] = (Cogra(), Greta(), Sase())
+# From the cheapest to the most general, for most queries; then those that build what SASE does, for fewer queries.
+ENGINES: tuple[Engine, ...] = (Cogra(), Greta(), Sase(), Fla(), Prc())
 AUTO = "auto"
 
 
