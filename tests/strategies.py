@@ -48,11 +48,13 @@ class Shape:
     negations: int = 2
     conditions: tuple[str, ...] = ("local", "pair", "next", "triple", "negated", "link")
     states: int = 6
+    parts: int = 3  # of a SEQ or an OR
 
 
 EVERYTHING = Shape()
 ANY_MATCH = Shape(semantics=SEMANTICS[:1])
 SEQUENCES = Shape(depth=1, semantics=SEMANTICS[:1])
+LINKED_SEQUENCES = Shape(depth=1, semantics=SEMANTICS[:1], negations=0, conditions=("local", "pair"), parts=5)
 PLAIN_SEQUENCES = Shape(depth=1, semantics=SEMANTICS[:1], conditions=("local", "negated"))
 
 
@@ -143,13 +145,13 @@ def patterns(
     if kind == "atom":
         return draw(atoms(types, names))
     if kind == "or":
-        parts: list[Pattern] = draw(st.lists(deeper, min_size=2, max_size=3))
+        parts: list[Pattern] = draw(st.lists(deeper, min_size=2, max_size=shape.parts))
         if shape.negations and draw(once_in(10)):
             parts.append(draw(negations(shape, types, level)))
         return Or(tuple(parts))
     if kind == "repeat":
         return _repeated(draw, draw(deeper))
-    parts = draw(st.lists(deeper, min_size=1 if shape.negations else 2, max_size=3))
+    parts = draw(st.lists(deeper, min_size=1 if shape.negations else 2, max_size=shape.parts))
     for _ in range(shape.negations):
         if draw(once_in(4)):
             parts.insert(draw(st.integers(0, len(parts))), draw(negations(shape, types, level)))

@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 from tests.oracle import Event, Row, Value, answer
 from tests.oracle_query import Query
 from tests.product import CannotRun, product_rows
-from tests.strategies import ANY_MATCH, EVERYTHING, Shape, cases, stream_text
+from tests.strategies import ANY_MATCH, EVERYTHING, LINKED_SEQUENCES, Shape, cases, stream_text
 
-ENGINES: dict[str, Shape] = {"auto": EVERYTHING, "cogra": EVERYTHING, "greta": ANY_MATCH, "sase": EVERYTHING}
+ENGINES: dict[str, Shape] = {
+    "auto": EVERYTHING,
+    "cogra": EVERYTHING,
+    "greta": ANY_MATCH,
+    "fla": LINKED_SEQUENCES,
+    "prc": LINKED_SEQUENCES,
+    "sase": EVERYTHING,
+}
 RUN_EVERYTHING = ("auto", "sase")
 
 many = settings(

@@ -171,15 +171,16 @@ def test_cogras_tables(engine: str, semantics: str, where: str, count: int) -> N
 @pytest.mark.parametrize(
     ("query", "refusing"),
     [
-        ("PATTERN A+ WITHIN 5 s", ""),
-        ("PATTERN SEQ(A, !SEQ(B, C), D) WITHIN 5 s", ""),
-        ("PATTERN SEQ(!B, A, !C) WITHIN 5 s SLIDE 5 s", ""),
-        ("PATTERN A+ SEMANTICS contiguous WITHIN 5 s", "greta"),
-        ("PATTERN SEQ(!B, A) WITHIN 5 s", "cogra greta"),
-        ("PATTERN SEQ(A, B, C) WHERE A.x < C.x WITHIN 5 s", "cogra greta"),
-        ("PATTERN SEQ(A, !B, C) WHERE A.x = B.x WITHIN 5 s", "cogra greta"),
-        ("PATTERN SEQ(A, !SEQ(B, !D, E), C) WITHIN 5 s", "cogra greta"),
-        ("PATTERN A WITHIN 1000 days SLIDE 1 ms", "cogra greta sase"),
+        ("PATTERN A+ WITHIN 5 s", "fla prc"),
+        ("PATTERN SEQ(A, B) WHERE A.x < B.x WITHIN 5 s", ""),
+        ("PATTERN SEQ(A, !SEQ(B, C), D) WITHIN 5 s", "fla prc"),
+        ("PATTERN SEQ(!B, A, !C) WITHIN 5 s SLIDE 5 s", "fla prc"),
+        ("PATTERN A+ SEMANTICS contiguous WITHIN 5 s", "greta fla prc"),
+        ("PATTERN SEQ(!B, A) WITHIN 5 s", "cogra greta fla prc"),
+        ("PATTERN SEQ(A, B, C) WHERE A.x < C.x WITHIN 5 s", "cogra greta fla prc"),
+        ("PATTERN SEQ(A, !B, C) WHERE A.x = B.x WITHIN 5 s", "cogra greta fla prc"),
+        ("PATTERN SEQ(A, !SEQ(B, !D, E), C) WITHIN 5 s", "cogra greta fla prc"),
+        ("PATTERN A WITHIN 1000 days SLIDE 1 ms", "cogra greta sase fla prc"),
     ],
 )
 def test_who_refuses_what(query: str, refusing: str) -> None:
