@@ -8,12 +8,12 @@ from functools import cache
 from typing import Any
 
 from pipeline.engines.contract import Limits
-from pipeline.engines.kernels import affine, cells, extensions, links, neighbours, numbers, online, sase, windows
+from pipeline.engines.kernels import affine, cells, extensions, index, links, neighbours, numbers, online, sase, windows
 from pipeline.engines.kernels.status import DONE, MORE
 
 PLAIN_STEPS = 20_000  # a shorter loop ends in Python before numba is loaded
 # Modules with HELPERS.
-KERNELS: tuple[Any, ...] = (numbers, cells, windows, sase, online, links, affine, neighbours, extensions)
+KERNELS: tuple[Any, ...] = (numbers, cells, windows, sase, online, links, affine, neighbours, extensions, index)
 COMPILED_STEPS = 5_000_000  # between two looks at the clock
 
 # Takes its arguments and a number of steps, and returns a status.
