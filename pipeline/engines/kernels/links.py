@@ -156,33 +156,40 @@ def go_on(y: Layout, w: Work, depth: int) -> None:
     w.cursor[depth] = max(y.link[w.path[depth]], w.low[depth + 1])
 
 
-def follow(p: Plan, y: Layout, w: Work, code: Code) -> int:
-    """Go on to one more event (STEP 4-1), and cache the partial match that this makes (STEP 4-2)."""
+def follow(p: Plan, y: Layout, w: Work, code: Code, steps: int) -> tuple[int, int]:
+    """Follow the links of the current path (STEP 4-1), and cache the partial matches that this makes (STEP 4-2).
+
+    Stops where a match is whole or the path is done; returns a status and the number of steps that are left.
+    """
     register = w.register
+    final = len(w.low) - 1
     depth = register[DEPTH]
-    state = depth + 1
-    instance = w.cursor[depth]
-    if instance >= w.loaded[state]:
-        register[DEPTH] = depth - 1 if depth > register[BASE] else -1
-        return MORE
-    whole = state == len(w.low) - 1
-    caches = y.caches and not whole
-    if caches and len(w.cache_next) - register[CACHED] < register[CLUSTER_END] - register[CLUSTER]:
-        return GROW
-    w.cursor[depth] = instance + 1
-    register[HITS if 0 < depth == register[BASE] else LINKS] += 1
-    if p.program[depth] >= 0 and not holds(code, p.program[depth], p.event[w.path[depth]], p.event[instance]):
-        return MORE
-    w.path[state] = instance
-    measure(p, w, state, instance)
-    if whole:
-        register[MEMBER] = register[CLUSTER]
-        return MORE
-    if caches:
-        for first in range(register[CLUSTER], register[CLUSTER_END]):
-            remember(y, w, first, state)
-    go_on(y, w, state)
-    return MORE
+    while depth >= 0 and steps > 0:
+        steps -= 1
+        state = depth + 1
+        instance = w.cursor[depth]
+        if instance >= w.loaded[state]:
+            depth = depth - 1 if depth > register[BASE] else -1
+            register[DEPTH] = depth
+            continue
+        caches = y.caches and state < final
+        if caches and len(w.cache_next) - register[CACHED] < register[CLUSTER_END] - register[CLUSTER]:
+            return GROW, steps
+        w.cursor[depth] = instance + 1
+        register[HITS if 0 < depth == register[BASE] else LINKS] += 1
+        if p.program[depth] >= 0 and not holds(code, p.program[depth], p.event[w.path[depth]], p.event[instance]):
+            continue
+        w.path[state] = instance
+        measure(p, w, state, instance)
+        if state == final:
+            register[MEMBER] = register[CLUSTER]
+            break
+        if caches:
+            for first in range(register[CLUSTER], register[CLUSTER_END]):
+                remember(y, w, first, state)
+        go_on(y, w, state)
+        depth = state
+    return MORE, steps
 
 
 def remember(y: Layout, w: Work, first: int, state: int) -> None:
@@ -243,7 +250,7 @@ def build(p: Plan, y: Layout, w: Work, code: Code, steps: int) -> int:
             elif register[DEPTH] < 0:
                 next_path(p, y, w)
             else:
-                status = follow(p, y, w, code)
+                status, steps = follow(p, y, w, code, steps + 1)  # it counts this step itself
                 if status != MORE:
                     return status
         elif stage == CLOSE:
