@@ -186,6 +186,13 @@ def make_affine(nodes: Nodes, stream: Stream, measures: Measures, *, first_cell:
     )
 
 
+def trend_ends(affine: kernel.Affine) -> Array:
+    """The events that may end a trend."""
+    last = affine.last != kernel.NO
+    ends = np.array([last[affine.state[low:high]].any() for low, high in pairwise(affine.member)], bool)
+    return np.flatnonzero(ends[affine.symbol])
+
+
 def _quick(members: Array, offer: Array, nodes: Nodes, measures: Measures) -> Array:
     """The one state that a symbol's events add to, where nothing else is to do."""
     skips = nodes.query.semantics is not Semantics.CONTIGUOUS
@@ -233,9 +240,7 @@ class WindowAggregation:
     def rows(self) -> list[Row]:
         """The rows of every group and window in which a trend finished."""
         found = Found(self.query, self.measures)
-        last = self.affine.last != kernel.NO
-        ends = np.array([last[self.affine.state[b:e]].any() for b, e in pairwise(self.affine.member)], bool)
-        windows = make_windows(self.stream, lambda: np.flatnonzero(ends[self.affine.symbol]))
+        windows = make_windows(self.stream, lambda: trend_ends(self.affine))
         weights = make_weights(self.measures)
         pauses = run(
             kernel.aggregate,

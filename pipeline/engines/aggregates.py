@@ -11,15 +11,13 @@ import numpy as np
 from pipeline.approximate import Approximate
 from pipeline.engines.contract import Limits, Row
 from pipeline.engines.kernels import numbers
-from pipeline.engines.kernels.cells import Cells, Weights
+from pipeline.engines.kernels.cells import NO_MAXIMUM, NO_MINIMUM, Cells, Weights
 from pipeline.engines.kernels.sase import COUNT, MAXIMUM, MINIMUM, SUM
 from pipeline.engines.measures import Measures, Number, integers
 from pipeline.engines.stream import Window
 from pipeline.errors import DidNotFinishError
 from pipeline.events import Array
 from pipeline.query.checked import Query
-
-_NO_ALARM = 2**60
 
 
 def make_weights(measures: Measures) -> Weights:
@@ -73,7 +71,7 @@ class Pool:
                 slots=slots,
             ),
             parts=parts,
-            rank=np.zeros((count, len(least), slots), np.int64),
+            rank=np.tile(np.where(least, NO_MINIMUM, NO_MAXIMUM)[:, None], (count, 1, slots)),
             least=least,
         )
         self._give(2 * self._margin)
@@ -87,7 +85,7 @@ class Pool:
         room = min(room, self._most)
         digits = np.zeros((len(n.size), room * n.slots), np.int64)
         digits[:, : n.digits.shape[1]] = n.digits
-        n.register[numbers.ALARM] = _NO_ALARM if room == self._most else room - self._margin
+        n.register[numbers.ALARM] = numbers.NO_ALARM if room == self._most else room - self._margin
         self.cells = self.cells._replace(numbers=n._replace(digits=digits))
 
     def columns(self, first: int, count: int, slot: int = 0) -> list[Sequence[Number]]:

@@ -8,12 +8,38 @@ from functools import cache
 from typing import Any
 
 from pipeline.engines.contract import Limits
-from pipeline.engines.kernels import affine, cells, extensions, index, links, neighbours, numbers, online, sase, windows
+from pipeline.engines.kernels import (
+    affine,
+    aseq,
+    cells,
+    extensions,
+    index,
+    links,
+    neighbours,
+    numbers,
+    online,
+    panes,
+    sase,
+    windows,
+)
 from pipeline.engines.kernels.status import DONE, MORE
 
 PLAIN_STEPS = 20_000  # a shorter loop ends in Python before numba is loaded
 # Modules with HELPERS.
-KERNELS: tuple[Any, ...] = (numbers, cells, windows, sase, online, links, affine, neighbours, extensions, index)
+KERNELS: tuple[Any, ...] = (
+    numbers,
+    cells,
+    windows,
+    sase,
+    online,
+    links,
+    affine,
+    panes,
+    aseq,
+    neighbours,
+    extensions,
+    index,
+)
 COMPILED_STEPS = 5_000_000  # between two looks at the clock
 
 # Takes its arguments and a number of steps, and returns a status.
@@ -65,11 +91,12 @@ def _compiled(loop: Loop) -> Loop:
     from numba.extending import register_jitable
 
     # Nothing is allocated in these loops; without numba's reference counts they run four times as fast.
-    helpers: list[Callable[..., Any]] = [helper for kernel in KERNELS for helper in kernel.HELPERS]
-    for helper in helpers:
-        if helper not in _registered:
-            _registered.add(helper)
-            register_jitable(_nrt=False)(helper)
+    inlined = {helper for kernel in KERNELS for helper in getattr(kernel, "INLINED", ())}
+    for kernel in KERNELS:
+        for helper in kernel.HELPERS:
+            if helper not in _registered:
+                _registered.add(helper)
+                register_jitable(_nrt=False, inline="always" if helper in inlined else "never")(helper)
     try:
         return numba.njit(cache=True, _nrt=False)(loop)  # type: ignore[call-overload, no-any-return]
     except RuntimeError:  # no folder that numba may write to

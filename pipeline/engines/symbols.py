@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.engines import evaluate
-from pipeline.engines.stream import Stream, compact
+from pipeline.engines.stream import Stream
 from pipeline.events import Array
 from pipeline.query.checked import Machine
+
+MOST_UNUSED = 10_000  # more symbols than these are looked through for those that occur
 
 
 @dataclass(frozen=True)
@@ -23,27 +25,17 @@ class Symbols:
 
 def make_symbols(machines: Sequence[Machine], stream: Stream) -> Symbols:
     """Give events that mean the same to all machines the same symbol: by their types, then by local conditions."""
-    number = np.zeros(len(stream), np.int64)
-    for column in stream.types:
-        number = compact(number * (len(column.words) + 1) + column.codes + 1)
     conditions = list({condition: None for machine in machines for one in machine.local.values() for condition in one})
+    columns: list[tuple[Array, int]] = [(column.codes + 1, len(column.words) + 1) for column in stream.types]
     for condition in conditions:
-        satisfied = evaluate.holds(condition, lambda attribute: stream.columns[attribute.attribute])
-        number = compact(2 * number + satisfied)
-    # What holds for one event of a symbol holds for all.
-    example = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
-    example[number] = np.arange(len(stream))
-    satisfied_by = {
-        condition: evaluate.holds(
-            condition, lambda attribute: evaluate.take(stream.columns[attribute.attribute], example)
-        )
-        for condition in conditions
-    }
-    words = [np.array([*column.words, None], object)[column.codes[example]] for column in stream.types]
+        columns.append((evaluate.holds(condition, lambda attribute: stream.columns[attribute.attribute]), 2))
+    symbol, parts = _joined(columns, len(stream))
+    words = [np.array([None, *column.words], object)[part] for column, part in zip(stream.types, parts, strict=False)]
+    satisfied = dict(zip(conditions, parts[len(words) :], strict=True))
     members = []
     for machine in machines:
         states = machine.automaton.states
-        member = np.zeros((len(example), len(states)), bool)
+        member = np.zeros((len(parts[0]) if parts else 1, len(states)), bool)
         for state in states:
             wanted = member[:, state.index]
             for name in state.types:
@@ -52,6 +44,22 @@ def make_symbols(machines: Sequence[Machine], stream: Stream) -> Symbols:
                 if name.casefold() == stream.source:
                     wanted[:] = True
             for condition in machine.local.get(state.index, ()):
-                wanted &= satisfied_by[condition]
+                wanted &= satisfied[condition].astype(bool)
         members.append(member)
-    return Symbols(number.astype(np.int32), tuple(members))
+    return Symbols(symbol, tuple(members))
+
+
+def _joined(columns: Sequence[tuple[Array, int]], size: int) -> tuple[Array, list[Array]]:
+    """Number the combinations of some columns' small numbers; and, of each number, those that it stands for."""
+    symbol, count, parts = np.zeros(size, np.int32), 1, list[Array]()
+    for numbers, radix in columns:
+        symbol = numbers.astype(np.int32, copy=False) if count == 1 else symbol * np.int32(radix) + numbers
+        parts = [*(np.repeat(part, radix) for part in parts), np.tile(np.arange(radix), count)]
+        count *= radix
+        if count > MOST_UNUSED:
+            used = np.zeros(count, bool)
+            used[symbol] = True
+            symbol = (np.cumsum(used, dtype=np.int32) - np.int32(1))[symbol]
+            parts = [part[used] for part in parts]
+            count = int(used.sum())
+    return symbol, parts

@@ -189,26 +189,27 @@ def ends_here(a: Affine, c: Cells, s: Windows, r: Array) -> bool:
 
 def walk(a: Affine, c: Cells, w: Weights, at: int, event: int, high: int, steps: int) -> int:
     """Take events up to `high`, as many as there are steps and room for; the event to go on from."""
-    first = event
-    while event < high and event - first < steps and not is_crowded(c.numbers):
-        quick = a.quick[a.symbol[event]]
-        end = event + 1
-        if end == high or a.time[end] != a.time[event]:
+    stop = min(high, event + steps)
+    while event < stop and not is_crowded(c.numbers):
+        # So few events cannot fill the room that is still left.
+        for _ in range(8):
+            quick = a.quick[a.symbol[event]]
+            end = event + 1
+            if quick == GENERAL or (end < high and a.time[end] == a.time[event]):
+                while end < high and a.time[end] == a.time[event]:
+                    end += 1
+                step_time(a, c, w, at, event, end)
+                event = end
+                break
             if quick >= 0:
                 to = at + a.base[quick]
                 for edge in range(a.into[quick], a.into[quick + 1]):
                     add_cell(c, to, at + a.base[a.source[edge]])
                 if a.first[quick]:
                     add_trend(c, to, 0)
-                event = end
-                continue
-            if quick == NOTHING:
-                event = end
-                continue
-        while end < high and a.time[end] == a.time[event]:
-            end += 1
-        step_time(a, c, w, at, event, end)
-        event = end
+            event = end
+            if event >= stop:
+                break
     return event
 
 
@@ -233,7 +234,7 @@ def aggregate(a: Affine, s: Windows, rows: Rows, c: Cells, w: Weights, steps: in
             begin_cells(a, c, 0)
         before = r[AT]
         r[AT] = walk(a, c, w, 0, r[AT], r[HIGH], steps)
-        steps -= (r[AT] - before + 1) * (1 + c.numbers.register[LARGEST] // 8)
+        steps -= (r[AT] - before + 1) * (1 + c.numbers.register[LARGEST] // 64)
         if r[AT] < r[HIGH]:
             if is_crowded(c.numbers):
                 return GROW

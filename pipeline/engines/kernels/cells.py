@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipeline.engines.kernels.numbers import Numbers, clear, is_zero, plus, plus_one, plus_product
+from pipeline.engines.kernels.numbers import Numbers, clear, is_zero, plus, plus_one, plus_product, plus_times, trim
 from pipeline.events import Array
 
 NO_MINIMUM, NO_MAXIMUM = 2**31 - 1, -1  # ranks that stand for no value
@@ -96,4 +96,26 @@ def extend_cell(c: Cells, w: Weights, a: int, event: int, state: int) -> None:
                     join_rank(c, a, r, slot, w.value[r, event])
 
 
-HELPERS = (clear_cell, join_rank, add_cell, add_trend, has_trend, is_empty_cell, extend_cell)
+def add_product(c: Cells, a: int, b: int, f: Cells, k: int, slot: int) -> None:
+    """Add the trends of b, each followed by every one of those of a slot of k."""
+    parts = c.parts
+    plus_times(c.numbers, a * parts, b * parts, f.numbers, k * parts, slot)
+    for part in range(1, parts):
+        plus_times(c.numbers, a * parts + part, b * parts + part, f.numbers, k * parts, slot)
+        plus_times(c.numbers, a * parts + part, b * parts, f.numbers, k * parts + part, slot)
+    if len(c.least) > 0 and has_trend(f, k, slot):
+        for s in range(c.numbers.slots):
+            if has_trend(c, b, s):
+                for r in range(len(c.least)):
+                    join_rank(c, a, r, s, c.rank[b, r, s])
+                    join_rank(c, a, r, s, f.rank[k, r, slot])
+
+
+def trim_cell(c: Cells, a: int) -> None:
+    """Carry, and give up leading zeros."""
+    for block in range(a * c.parts, (a + 1) * c.parts):
+        trim(c.numbers, block)
+
+
+HELPERS = (clear_cell, join_rank, add_cell, add_trend, has_trend, is_empty_cell, extend_cell, add_product, trim_cell)
+INLINED = (add_cell, add_trend, is_empty_cell)

@@ -22,6 +22,7 @@ STEP = 512
 LARGE, SMALL = 2.0**STEP, 2.0**-STEP
 
 LARGEST, ALARM = 0, 1  # registers: the most digits in use, and how many ask for more room
+NO_ALARM = 2**60  # there is no more room to be had
 
 
 class Numbers(NamedTuple):
@@ -88,35 +89,59 @@ def clear(n: Numbers, a: int) -> None:
 
 def plus(n: Numbers, a: int, b: int) -> None:
     """Add a block to another, or to itself."""
-    if n.bound[a] + n.bound[b] > LIMIT:
-        settle(n, b)
-        settle(n, a)
+    bound = n.bound[a] + n.bound[b]
     size = n.size[b]
     before = n.size[a]
-    if size < 0 or before < 0:
+    if size >= 0 and before >= 0 and bound <= LIMIT:
+        both = min(size, before) * n.slots
+        for at in range(both):
+            n.digits[a, at] += n.digits[b, at]
+        for at in range(both, size * n.slots):
+            n.digits[a, at] = n.digits[b, at]
+        n.bound[a] = bound
+        if size > before:
+            n.size[a] = size
+    elif size < 0 and before < 0:
+        for slot in range(n.slots):
+            total = n.mantissa[a, slot] + n.mantissa[b, slot]
+            if n.exponent[a, slot] == n.exponent[b, slot] and -LARGE < total < LARGE:
+                n.mantissa[a, slot] = total
+            else:
+                plus_float(n, a, slot, n.mantissa[b, slot], n.exponent[b, slot])
+    else:
+        plus_slowly(n, a, b)
+
+
+def plus_slowly(n: Numbers, a: int, b: int) -> None:
+    """Add a block to another where digits are to be carried first, or where one of them is of floats."""
+    settle(n, b)
+    settle(n, a)
+    if n.size[a] < 0 or n.size[b] < 0:
         plus_floats(n, a, b, 1.0, 0)
         return
-    both = min(size, before) * n.slots
-    for at in range(both):
+    widen(n, a, n.size[b])
+    for at in range(n.size[b] * n.slots):
         n.digits[a, at] += n.digits[b, at]
-    for at in range(both, size * n.slots):
-        n.digits[a, at] = n.digits[b, at]
     n.bound[a] += n.bound[b]
-    if size > before:
-        n.size[a] = size
 
 
 def plus_one(n: Numbers, a: int, slot: int) -> None:
     """Add one to a slot."""
-    if n.bound[a] == LIMIT:
-        settle(n, a)
-    if n.size[a] == 0:
-        widen(n, a, 1)
-    if n.size[a] < 0:
+    if n.size[a] > 0 and n.bound[a] < LIMIT:
+        n.digits[a, slot] += 1
+        n.bound[a] += 1
+    elif n.size[a] >= 0 or n.exponent[a, slot] <= STEP:
+        plus_one_slowly(n, a, slot)
+
+
+def plus_one_slowly(n: Numbers, a: int, slot: int) -> None:
+    """Add one to a slot of a block that is empty, full, or of floats."""
+    settle(n, a)
+    if widen(n, a, max(n.size[a], 1)):
+        n.digits[a, slot] += 1
+        n.bound[a] += 1
+    else:
         plus_float(n, a, slot, 1.0, 0)
-        return
-    n.digits[a, slot] += 1
-    n.bound[a] += 1
 
 
 def plus_product(n: Numbers, a: int, b: int, factor: Array, size: int) -> None:
@@ -124,6 +149,9 @@ def plus_product(n: Numbers, a: int, b: int, factor: Array, size: int) -> None:
     while size > 0 and factor[size - 1] == 0:
         size -= 1
     if size == 0 or n.size[b] == 0:
+        return
+    if size == 1 and factor[0] == 1:
+        plus(n, a, b)
         return
     settle(n, b)
     length = n.size[b]
@@ -146,6 +174,36 @@ def plus_product(n: Numbers, a: int, b: int, factor: Array, size: int) -> None:
             n.digits[a, low + at] += product & MASK
             n.digits[a, low + slots + at] += product >> BITS
         n.bound[a] += 2 * (MASK + 1)
+
+
+def plus_times(n: Numbers, a: int, b: int, m: Numbers, k: int, slot: int) -> None:
+    """Add a block times one number of another, which may be of other numbers."""
+    settle(m, k)
+    size = m.size[k]
+    if size < 0:
+        if m.mantissa[k, slot] != 0:
+            plus_floats(n, a, b, m.mantissa[k, slot], m.exponent[k, slot])
+    elif size > 0:
+        plus_product(n, a, b, m.digits[k, slot :: m.slots], size)
+
+
+def trim(n: Numbers, a: int) -> None:
+    """Give up leading digits that are zero in all slots."""
+    settle(n, a)
+    size = n.size[a]
+    while size > 0:
+        zero = True
+        for at in range((size - 1) * n.slots, size * n.slots):
+            zero &= n.digits[a, at] == 0
+        if not zero:
+            break
+        size -= 1
+    n.size[a] = size
+
+
+def lacks_room(n: Numbers, digits: int) -> bool:
+    """Whether numbers of so many digits need more room, which there may be."""
+    return bool(n.register[ALARM] < NO_ALARM and digits * n.slots > n.digits.shape[1])
 
 
 def rest_of(factor: Array, shift: int, size: int) -> tuple[float, int]:
@@ -252,9 +310,15 @@ HELPERS = (
     settle,
     clear,
     plus_floats,
+    plus_slowly,
     plus,
+    plus_one_slowly,
     plus_one,
     rest_of,
     plus_product,
+    plus_times,
+    trim,
+    lacks_room,
     is_zero,
 )
+INLINED = (is_crowded, plus, plus_one)  # a call would take longer than what they do
