@@ -55,6 +55,7 @@ EVERYTHING = Shape()
 ANY_MATCH = Shape(semantics=SEMANTICS[:1])
 SEQUENCES = Shape(depth=1, semantics=SEMANTICS[:1])
 LINKED_SEQUENCES = Shape(depth=1, semantics=SEMANTICS[:1], negations=0, conditions=("local", "pair"), parts=5)
+PREFIXES = Shape(semantics=SEMANTICS[:1], conditions=("local", "negated"))
 PLAIN_SEQUENCES = Shape(depth=1, semantics=SEMANTICS[:1], conditions=("local", "negated"))
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pipeline.engines.affine import affine_refusal
+from pipeline.engines.aseq import Aseq
 from pipeline.engines.cogra import Cogra
 from pipeline.engines.contract import Engine, Refusal, TrendBuilder
 from pipeline.engines.greta import Greta
 from pipeline.engines.nishimura import Fla, Prc
+from pipeline.engines.pane import Pane
 from pipeline.engines.sase import Sase
 from pipeline.errors import CannotRunError, TrendsError, nearest
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
 
 # From the cheapest to the most general, for most queries; then those that build what SASE does, for fewer queries.
-ENGINES: tuple[Engine, ...] = (Cogra(), Greta(), Sase(), Fla(), Prc())
+ENGINES: tuple[Engine, ...] = (Pane(), Cogra(), Aseq(), Greta(), Sase(), Fla(), Prc())
 AUTO = "auto"
 
 
@@ -24,12 +27,14 @@ def refusals(query: Query) -> dict[str, Refusal | None]:
 def by_cost(query: Query) -> list[Engine]:
     """The engines from the cheapest on for this query: `auto` takes the first that can run it.
 
-    Without SLIDE the online engines aggregate the window anew for every event. That costs more than building the trends
-    where these are few: if nothing that fits is skipped, or if no trend is longer than two events.
+    Without SLIDE, and with conditions between neighbours, the online engines aggregate the window anew for every event.
+    That costs more than building the trends where these are few: if nothing that fits is skipped, or if no trend is
+    longer than two events.
     """
     follow = query.automaton.follow
     short = not any(w == x for _, w in follow for x, _ in follow)
-    few = query.tree.slide is None and (query.semantics is not Semantics.ANY or short)
+    anew = query.tree.slide is None and affine_refusal(query) is not None
+    few = anew and (query.semantics is not Semantics.ANY or short)
     return sorted(ENGINES, key=lambda engine: few and not isinstance(engine, Sase))
 
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from tests.oracle import Event, Row, Value, answer
 from tests.oracle_query import Query
 from tests.product import CannotRun, product_rows
-from tests.strategies import ANY_MATCH, EVERYTHING, LINKED_SEQUENCES, Shape, cases, stream_text
+from tests.strategies import ANY_MATCH, EVERYTHING, LINKED_SEQUENCES, PREFIXES, Shape, cases, stream_text
 
 ENGINES: dict[str, Shape] = {
     "auto": EVERYTHING,
     "cogra": EVERYTHING,
+    "aseq": PREFIXES,
     "greta": ANY_MATCH,
     "fla": LINKED_SEQUENCES,
     "prc": LINKED_SEQUENCES,
