@@ -10,6 +10,7 @@ from pipeline.engines.contract import Cost, Limits, Row, overlap_refusal
 from pipeline.engines.edges import make_edges
 from pipeline.engines.kernels import extensions, numbers
 from pipeline.engines.kernels import neighbours as kernel
+from pipeline.engines.kernels.cells import add_trend, clear_cell
 from pipeline.engines.kernels.machine import Code
 from pipeline.engines.kernels.status import DONE, GROW
 from pipeline.engines.measures import Measures
@@ -55,6 +56,8 @@ class NeighbourAggregation:
         weights = make_weights(self.measures)
         self.work = _work(plan, self._extension(symbols, plan, edges, code))
         self.pool = Pool(self.measures, len(self.work.next), self.limits)
+        clear_cell(self.pool.cells, self.work.start)
+        add_trend(self.pool.cells, self.work.start, 0)
         found, register = Found(self.query, self.measures), self.work.register
         pauses = run(
             kernel.aggregate,
@@ -182,7 +185,7 @@ def _stack_sizes(edges: kernel.Edges, code: int, key: int) -> Array:
     """How many events the stack of each code can hold."""
     if code < 0:
         return np.array([edges.key.shape[1] if key >= 0 else 1])
-    count = np.bincount(edges.code[code] + 1, minlength=int(edges.code.max()) + 2)[1:]
+    count = np.bincount(edges.code[code] + 1, minlength=int(edges.code.max(initial=-1)) + 2)[1:]
     return count if key >= 0 else np.ones_like(count)
 
 
@@ -190,11 +193,12 @@ def _work(plan: kernel.Plan, extension: Array) -> kernel.Work:
     register = np.zeros(kernel.REGISTERS, np.int64)
     for lists in (kernel.PART, kernel.WAITING, kernel.RESULTS, kernel.FREE):
         register[lists] = -1
-    register[kernel.USED] = ROW_BUFFER
+    register[kernel.USED] = ROW_BUFFER + 1
     live = 1 << (plan.within // plan.slide + 1).bit_length()
     cells = ROW_BUFFER + CELLS
     return kernel.Work(
         register=register,
+        start=ROW_BUFFER,
         extension=extension,
         head=np.full(1 if plan.contiguous else len(plan.time) + 1, -1, np.int32),
         next=np.empty(cells, np.int32),

@@ -17,6 +17,7 @@ from pipeline.engines.kernels.neighbours import Edges, Plan, fits
 from pipeline.engines.kernels.status import DONE, MORE
 from pipeline.events import Array
 
+NEAR = 8  # steps from the top of a stack, before the search begins to halve it
 PART, AT, SLIDE = range(3)  # registers: partitions and events that are left, where the present slide begins
 
 
@@ -48,11 +49,14 @@ def nearest(n: Index, stack: int, limit: float, loose: bool, end: int) -> int:
     high = low + n.height[stack]
     if high < bottom or n.stack_tie[high] >= end:
         return end
-    step = 0
+    # Most are found near the top; the others in the middle of what is left.
+    for _ in range(NEAR):
+        if low == high or n.stack_key[high] < limit or (loose and n.stack_key[high] == limit):
+            low = high
+            break
+        high -= 1
     while low < high:
-        # Most are found near the top: look there in growing steps, then in the middle of what is left.
-        at = max(high - step, bottom) if low < bottom else (low + high + 1) >> 1
-        step += step + 1
+        at = (low + high + 1) >> 1
         if n.stack_key[at] < limit or (loose and n.stack_key[at] == limit):
             low = at
         else:
@@ -146,3 +150,4 @@ def extend(p: Plan, e: Edges, n: Index, extension: Array, code: Code, steps: int
 
 
 HELPERS = (nearest, push, search, add)
+INLINED = HELPERS  # a call would take longer than what they do

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipeline.engines.kernels.cells import Cells, Weights, add_cell, add_trend, clear_cell, extend_cell
+from pipeline.engines.kernels.cells import Cells, Weights, add_cell, clear_cell, extend_cell
 from pipeline.engines.kernels.machine import Code, holds
-from pipeline.engines.kernels.numbers import LARGEST, is_crowded
+from pipeline.engines.kernels.numbers import LARGEST, clear, is_crowded
 from pipeline.engines.kernels.status import DONE, DRAIN, GROW, MORE
 from pipeline.events import Array
 
@@ -57,6 +57,7 @@ class Work(NamedTuple):
     """What the loop writes besides the cells."""
 
     register: Array
+    start: int  # the cell of one trend without events
     extension: Array  # skip-till-next-match: per state of its symbol and event, where the time begins that extends it
     head: Array  # the list of the time that begins at an event; contiguous: only of the next time
     next: Array  # per cell: the one behind it in its list
@@ -176,7 +177,7 @@ def gather(p: Plan, e: Edges, k: Work, c: Cells, code: Code, y: int, state: int)
     if p.first[state]:
         mine = take(k, c, r[LAST], mine)
         k.own[r[LAST] & mask] = mine
-        add_trend(c, mine, 0)
+        add_cell(c, mine, k.start)
     x = v = -1
     fit = False
     steps = 1
@@ -249,7 +250,8 @@ def aggregate(p: Plan, e: Edges, k: Work, c: Cells, w: Weights, code: Code, step
                 cell = mine
                 mine = k.next[cell]
                 k.own[k.slide[cell] & (len(k.own) - 1)] = -1
-                extend_cell(c, w, cell, y, state)
+                if not w.plain[state]:
+                    extend_cell(c, w, cell, y, state)
                 if p.last[state]:
                     finish(k, c, cell)
                 if time < 0:
@@ -275,3 +277,5 @@ HELPERS = (
     gather,
     finish,
 )
+# A call would take longer than what they do.
+INLINED = (clear, clear_cell, fits, take, give_back, drop, lacks_cells, next_time, gather, finish)
