@@ -12,7 +12,9 @@ from pipeline.engines.kernels import (
     affine,
     aseq,
     cells,
+    conquer,
     extensions,
+    fenwick,
     index,
     links,
     neighbours,
@@ -20,6 +22,7 @@ from pipeline.engines.kernels import (
     online,
     panes,
     sase,
+    slots,
     windows,
 )
 from pipeline.engines.kernels.status import DONE, MORE
@@ -39,6 +42,9 @@ KERNELS: tuple[Any, ...] = (
     neighbours,
     extensions,
     index,
+    slots,
+    fenwick,
+    conquer,
 )
 COMPILED_STEPS = 5_000_000  # between two looks at the clock
 

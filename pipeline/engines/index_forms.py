@@ -105,7 +105,7 @@ def _form(pairs: Iterable[Pair]) -> Form | None:
                 return None
             else:
                 compared["equal" if sides.op == "=" else "ordered"].append(sides)
-    if len(compared["ordered"]) > 1:
+    if len(compared["ordered"]) > 2:
         return None
     return Form(*map(tuple, found.values()), *map(tuple, compared.values()))  # type: ignore[arg-type]
 

@@ -15,18 +15,15 @@ from pipeline.query import tree
 
 
 class Row(NamedTuple):
-    """x may come before y if they have the same code (-1: none) and x's key is below y's bound."""
+    """x may come before y if they have the same code, x's key is below y's bound, and x's first value below y's."""
 
-    x_code: Array
+    x_code: Array  # -1: is not stored
     x_key: Array
-    y_code: Array
+    y_code: Array  # -1: asks for nothing
     y_bound: Array
     segment: Array  # per code: its first key; and the end of the last
-
-    @property
-    def distinct(self) -> int:
-        """How many keys there are."""
-        return int(self.segment[-1])
+    x_first: Array
+    y_first: Array
 
 
 class _Ranks(NamedTuple):
@@ -43,42 +40,45 @@ class _Ranks(NamedTuple):
 
 
 def make_row(form: Form, stream: Stream) -> Row:
-    """The codes and keys of a form that has no `!=` and at most one order."""
+    """The codes and keys of a form that has no `!=`; the first of two orders is apart."""
     x_stored, y_asks = _all_hold(form.earlier, stream), _all_hold(form.later, stream)
-    x_code = y_code = x_rank = y_rank = np.zeros(len(stream), np.int64)
-    inclusive = True
+    x_code = y_code = np.zeros(len(stream), np.int64)
     for sides in form.equal:
         ranks = _ranks(sides, stream)
         x_stored, y_asks = x_stored & ranks.has_x, y_asks & ranks.has_y
         x_code, y_code = _compact(x_code * ranks.size + ranks.x, y_code * ranks.size + ranks.y)
+    ordered = [(x_code * 0, y_code * 0 + 1)]
     for sides in form.ordered:
         ranks = _ranks(sides, stream)
         x_stored, y_asks = x_stored & ranks.has_x, y_asks & ranks.has_y
-        x_rank, y_rank = below(sides, ranks)
-        inclusive = "=" in sides.op
-    count = max(int(x_rank.max(initial=0)), int(y_rank.max(initial=0))) + 1
-    x, y = _compact(x_code * count + x_rank, y_code * count + y_rank)
+        ordered.append(_below(sides, ranks))
+    x, y = ordered[-1]
+    size = max(int(x.max(initial=0)), int(y.max(initial=0))) + 1
+    x, y = _compact(x_code * size + x, y_code * size + y)
     # Only x's own keys need a place in the tree: a bound is how many of them are below it.
-    stored = np.zeros(max(int(x.max(initial=-1)), int(y.max(initial=-1))) + 1, np.int32)
-    stored[x[x_stored]] = 1
-    smaller = np.concatenate([[0], np.cumsum(stored, dtype=np.int32)])
-    code = np.empty(len(stored), np.int64)
+    code = np.zeros(max(int(x.max(initial=-1)), int(y.max(initial=-1))) + 1, np.int64)
+    smaller = np.zeros(len(code) + 1, np.int32)
+    smaller[1:][x[x_stored]] = 1
+    np.cumsum(smaller, out=smaller)
     code[x], code[y] = x_code, y_code
     codes = np.arange((int(code[-1]) if len(code) else -1) + 2)
     return Row(
-        x_code=np.where(x_stored, x_code, -1).astype(np.int32),
+        x_code=np.where(x_stored, x_code, -1),
         x_key=smaller[x],
-        y_code=np.where(y_asks, y_code, -1).astype(np.int32),
-        y_bound=smaller[y + inclusive],
+        y_code=np.where(y_asks, y_code, -1),
+        y_bound=smaller[y],
         segment=smaller[np.searchsorted(code, codes)],
+        x_first=ordered[-2][0] if len(form.ordered) == 2 else x_code[:0],
+        y_first=ordered[-2][1] if len(form.ordered) == 2 else x_code[:0],
     )
 
 
-def below(sides: Sides, ranks: _Ranks) -> tuple[Array, Array]:
-    """Ranks in which x comes first where the comparison holds."""
+def _below(sides: Sides, ranks: _Ranks) -> tuple[Array, Array]:
+    """Numbers of which x's is below y's where the comparison holds."""
+    x, y = ranks.x, ranks.y
     if sides.op in (">", ">="):
-        return ranks.size - 1 - ranks.x, ranks.size - 1 - ranks.y
-    return ranks.x, ranks.y
+        x, y = ranks.size - 1 - x, ranks.size - 1 - y
+    return (2 * x, 2 * y + 1) if "=" in sides.op else (x, y)
 
 
 def _ranks(sides: Sides, stream: Stream) -> _Ranks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from pipeline.engines.compiled import run
 from pipeline.engines.contract import Cost, Limits, Row
 from pipeline.engines.index_forms import Form, index_forms
 from pipeline.engines.index_keys import make_row
+from pipeline.engines.kernels import conquer, fenwick
 from pipeline.engines.kernels import index as kernel
+from pipeline.engines.kernels.numbers import BITS
 from pipeline.engines.kernels.status import GROW
 from pipeline.engines.measures import Measures
 from pipeline.engines.stream import Stream
@@ -25,8 +28,21 @@ MAX_WIDTH = 256
 FEW_EVENTS = 50  # in a window, so that its one row costs less than the parts of it that blocks would give
 FEW_CELLS = 4096  # so few that it does not matter whether all are used
 
-# The state whose events are stored, and what is asked of them; with the states that ask.
-Lookups = dict[tuple[int, Form], list[int]]
+
+class _Lookup(NamedTuple):
+    """What is asked of the events of a state."""
+
+    source: int
+    form: Form
+    target: int | None  # None: any state may ask; divide and conquer is for one alone
+
+    @property
+    def conquers(self) -> bool:
+        return self.target is not None
+
+
+# With the states that ask.
+_Lookups = dict[_Lookup, list[int]]
 
 
 class IndexedAggregation:
@@ -39,9 +55,9 @@ class IndexedAggregation:
             self.measures.need(aggregate)
         self.weights = make_weights(self.measures)
         lookups = _lookups(query)
-        self.keys = self._keys(lookups)
+        self.keys, self.halves = self._keys(lookups)
         self.plan = self._plan(lookups)
-        self.work, self.pool = self._work()
+        self.trees, self.work, self.pool = self._work()
         cost.events += len(stream)
 
     def rows(self) -> list[Row]:
@@ -57,7 +73,7 @@ class IndexedAggregation:
     def _pauses(self) -> Iterator[int]:
         return run(
             kernel.aggregate,
-            lambda: (self.plan, self.keys, self.work, self.pool.cells, self.weights),
+            lambda: (self.plan, self.keys, self.trees, self.halves, self.work, self.pool.cells, self.weights),
             self.limits,
             self._so_far,
             steps=4 * len(self.stream),
@@ -75,27 +91,39 @@ class IndexedAggregation:
 
     # ------------------------------------------------------------------------------------------------------- arrays
 
-    def _keys(self, lookups: Lookups) -> kernel.Keys:
-        forms = list(dict.fromkeys(form for _, form in lookups))
+    def _keys(self, lookups: _Lookups) -> tuple[fenwick.Keys, conquer.Halves]:
+        forms = list(dict.fromkeys(lookup.form for lookup in lookups))
         rows = [make_row(form, self.stream) for form in forms]
-        columns = ([row[at] for row in rows] for at in range(4))
-        return kernel.Keys(
-            np.array([forms.index(form) for _, form in lookups], np.int64),
-            np.array([source for source, _ in lookups], np.int64),
-            np.array([row.distinct for row in rows], np.int64),
-            np.concatenate([np.zeros(0, np.int32), *(row.segment for row in rows)]),
-            np.cumsum([0, *(len(row.segment) for row in rows)]),
-            *(np.array(column, np.int32).reshape(len(rows), len(self.stream)) for column in columns),
+        fields = [(forms.index(one.form), one.source, -1 if one.target is None else one.target) for one in lookups]
+        conquered = [number for number, lookup in enumerate(lookups) if lookup.conquers]
+        size = len(self.stream)
+        event = np.empty((len(rows), size, 4), np.int32)
+        first = np.zeros((2, len(rows), size if conquered else 0), np.int64)
+        for number, row in enumerate(rows):
+            for at in range(4):
+                event[number, :, at] = row[at]
+            if len(row.x_first):
+                first[:, number] = row.x_first, row.y_first
+        keys = fenwick.Keys(
+            lookup=np.array(fields, np.int64).reshape(-1, 3),
+            event=event,
+            segment=np.concatenate([np.zeros(0, np.int32), *(row.segment for row in rows)]),
+            segment_begin=np.cumsum([0, *(len(row.segment) for row in rows)]),
+            distinct=np.array([row.segment[-1] for row in rows], np.int64),
         )
+        nothing = np.zeros(0, np.int64)
+        states = len(self.query.automaton.states)
+        halves = conquer.Halves(np.array(conquered, np.int64), first[0], first[1], nothing, nothing, nothing, states)
+        return keys, halves
 
-    def _plan(self, lookups: Lookups) -> kernel.Plan:
+    def _plan(self, lookups: _Lookups) -> kernel.Plan:
         stream, automaton, window = self.stream, self.query.automaton, self.stream.window
         states = np.arange(len(automaton.states))
         symbols = make_symbols([self.query.machine], stream)
-        into = [(target, number) for number, targets in enumerate(lookups.values()) for target in targets]
-        out = [(source, number) for number, (source, _) in enumerate(lookups)]
-        assert window.slide is not None
-        width = self._width(window.within, window.slide)
+        stored = [(number, lookup) for number, lookup in enumerate(lookups) if not lookup.conquers]
+        into = [(target, number) for number, lookup in stored for target in lookups[lookup]]
+        out = [(lookup.source, number) for number, lookup in stored]
+        width, slide = self._choose_width(), window.slide or 0
         return kernel.Plan(
             stream.time,
             stream.place,
@@ -107,78 +135,91 @@ class IndexedAggregation:
             *_listed(into, len(states)),
             *_listed(out, len(states)),
             within=window.within,
-            slide=window.slide,
+            slide=slide,
             width=width,
-            before=-(-window.within // window.slide) - 1 if width > 1 else 0,
-            span=width * window.slide if width > 1 else window.within,
+            before=-(-window.within // slide) - 1 if width > 1 else 0,
+            span=width * slide if width > 1 else window.within,
             first_window=0 if window.in_events else -NEVER,
+            keeps=len(self.halves.lookup) > 0,
         )
 
-    def _width(self, within: int, slide: int) -> int:
+    def _choose_width(self) -> int:
         """How many windows share a traversal; 1: each has its own.
 
         Blocks of b windows, each of which overlaps w others, take 1 + w / b traversals with aggregates b times as long.
         Whether it is their length that costs or their number, b = w / 3 is not far from the best.
         """
-        overlap = -(-within // slide)
-        if overlap <= 3 or len(self.stream) * overlap < FEW_EVENTS * self._windows(overlap, slide):
+        begins, place, slide = self.stream.begins, self.stream.place, self.stream.window.slide or 0
+        overlap = -(-self.stream.window.within // slide)
+        # About how many windows hold events.
+        windows = (place[begins[1:] - 1] - place[begins[:-1]]) // slide + overlap
+        windows = np.minimum(windows, np.diff(begins) * overlap).sum()
+        if overlap <= 3 or len(self.stream) * overlap < FEW_EVENTS * windows:
             return 1
-        return min(-(-overlap // 3), MAX_WIDTH)
+        width = min(-(-overlap // 3), MAX_WIDTH)
+        return width if self._fits(width) else 1
 
-    def _windows(self, overlap: int, slide: int) -> int:
-        """About how many windows hold events, over all partitions."""
-        begins, place = self.stream.begins, self.stream.place
-        lengths = (place[begins[1:] - 1] - place[begins[:-1]]) // slide + overlap
-        return int(np.minimum(lengths, np.diff(begins) * overlap).sum())
+    def _fits(self, width: int) -> bool:
+        """Whether there is memory for so many slots without numbers becoming inexact that otherwise would not."""
+        most, states = self._most_in_block(width), self.halves.states
+        bits = min(self.limits.bits, most * states.bit_length())
+        cells = self._tree_cells(most) + most * states
+        return 8 * (bits // BITS + 8) * (1 + len(self.measures.kinds)) * cells * width <= self.limits.memory
 
-    def _work(self) -> tuple[kernel.Work, Pool]:
-        plan = self.plan
-        tree_cells, waiting = self._cells(plan.width), self._most_waiting()
-        row_buffer = max(ROW_BUFFER // plan.width, 16)
+    def _most_in_block(self, width: int) -> int:
+        """How many events a block of so many windows has at most, or a partition where that is little."""
+        stream = self.stream
+        longest = int(np.diff(stream.begins).max(initial=0))
+        if longest <= FEW_CELLS:
+            return longest
+        length = (width - 1) * (stream.window.slide or 0) + stream.window.within
+        return most_within(stream.part, stream.place, length)
+
+    def _tree_cells(self, most: int) -> int:
+        """How many cells the trees of a block have, at most, in which there are so many events."""
+        distinct = self.keys.distinct[self.keys.lookup[:, fenwick.ROW]]
+        return int(np.minimum(distinct, fenwick.SPARSE * most).sum())
+
+    def _work(self) -> tuple[fenwick.Trees, kernel.Work, Pool]:
+        width = self.plan.width
+        most = self._most_in_block(width)
+        cells, waiting = self._tree_cells(most), self._most_waiting(most)
+        kept = waiting
+        if self.plan.keeps:
+            kept = most * self.halves.states
+            room = np.zeros((3, most + 1), np.int64)
+            self.halves = self.halves._replace(earlier=room[0], later=room[1], moment=room[2])
+        rows = max(ROW_BUFFER // width, 16)
+        trees = fenwick.Trees(np.zeros((len(self.keys.lookup), 3), np.int64), np.zeros(cells, np.int32))
         work = kernel.Work(
             register=np.zeros(16, np.int64),
-            tree=np.zeros(len(self.keys.row), np.int64),
-            size=np.zeros(len(self.keys.row), np.int64),
-            dense=np.zeros(len(self.keys.row), bool),
-            key=np.zeros(tree_cells, np.int32),
-            waiting=tree_cells,
+            event_cell=cells,
             waiting_event=np.zeros(waiting, np.int64),
             waiting_state=np.zeros(waiting, np.int64),
-            result=tree_cells + waiting,
-            row=tree_cells + waiting + 1,
-            row_part=np.zeros(row_buffer, np.int64),
-            row_window=np.zeros(row_buffer, np.int64),
+            waiting_cell=np.zeros(waiting, np.int64),
+            result=cells + kept,
+            row=cells + kept + 1,
+            row_part=np.zeros(rows, np.int64),
+            row_window=np.zeros(rows, np.int64),
         )
         work.register[kernel.INSIDE] = -1
-        return work, Pool(self.measures, work.row + row_buffer, self.limits, slots=plan.width)
+        return trees, work, Pool(self.measures, work.row + rows, self.limits, slots=width)
 
-    def _cells(self, width: int) -> int:
-        """How many cells the trees of one block have at most."""
-        window, distinct = self.stream.window, self.keys.distinct[self.keys.row]
-        most = self._longest
-        if min(most, int(distinct.max(initial=0))) > FEW_CELLS:
-            assert window.slide is not None
-            most = most_within(self.stream.part, self.stream.place, (width - 1) * window.slide + window.within)
-        return int(np.minimum(distinct, most).sum())
-
-    def _most_waiting(self) -> int:
+    def _most_waiting(self, most: int) -> int:
         """How many events there are at most at one time, each as often as it can be bound to a state."""
         stream, states = self.stream, int(self.plan.member.sum(axis=1).max(initial=0))
-        if self._longest * states <= FEW_CELLS:
-            return self._longest * states
-        return int((stream.tie_end - stream.tie).max()) * states
-
-    @property
-    def _longest(self) -> int:
-        return int(np.diff(self.stream.begins).max(initial=0))
+        if most * states > FEW_CELLS:
+            most = int((stream.tie_end - stream.tie).max())
+        return most * states
 
 
-def _lookups(query: Query) -> Lookups:
-    lookups: Lookups = {}
+def _lookups(query: Query) -> _Lookups:
+    lookups: _Lookups = {}
     for (source, target), form in index_forms(query).items():
         assert form is not None
-        for lookup in form.lookups():
-            lookups.setdefault((source, lookup), []).append(target)
+        for one in form.lookups():
+            lookup = _Lookup(source, one, target if len(one.ordered) == 2 else None)
+            lookups.setdefault(lookup, []).append(target)
     return lookups
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import event, given
+from hypothesis import HealthCheck, Phase, event, find, given, settings
 from hypothesis import strategies as st
 
+from pipeline.approximate import Approximate
 from pipeline.engines import compiled, indexed, measures
 from pipeline.engines.contract import Cost, Limits, Refusal, Row
 from pipeline.engines.index_forms import can_index, index_forms, index_texts
 from pipeline.engines.indexed import IndexedAggregation
-from pipeline.engines.kernels import index, limbs, numbers
+from pipeline.engines.kernels import conquer, limbs, numbers, slots
 from pipeline.engines.stream import Stream
 from pipeline.query.check import check
 from pipeline.query.checked import Query as Checked
+from pipeline.run import fit_events
 from tests.engines.test_against_oracle import many, report, same
-from tests.oracle import Event, answer
+from tests.engines.test_online import one_type
+from tests.oracle import Event, Value, answer
 from tests.oracle_query import Binary, Const, Negated, Query, Term
-from tests.product import product_rows
+from tests.product import as_columns, product_rows
 from tests.strategies import COMPARISONS, Shape, _attr, cases, operands
 
 
@@ -27,7 +31,6 @@ from tests.strategies import COMPARISONS, Shape, _attr, cases, operands
 class Indexed:
     """An engine of nothing but indexes."""
 
-    limits: Limits
     name: str = "indexed"
     source: str = "ours"
     idea: str = "Fenwick trees"
@@ -38,7 +41,7 @@ class Indexed:
         return None if reason is None else Refusal("WHERE", reason)
 
     def run(self, query: Checked, stream: Stream, limits: Limits, cost: Cost) -> list[Row]:
-        return IndexedAggregation(query, stream, self.limits, cost).rows()
+        return IndexedAggregation(query, stream, limits, cost).rows()
 
 
 ALIKE = Shape(semantics=("skip-till-any-match",), negations=0, conditions=("local",))
@@ -48,14 +51,14 @@ ALIKE = Shape(semantics=("skip-till-any-match",), negations=0, conditions=("loca
 def compared(draw: st.DrawFn, x: str, y: str) -> Term:
     """A condition that an index may answer: x and y compared, or each of them with a constant."""
     roles = (x, y) if draw(st.booleans()) else (y, x)
-    kind = draw(st.sampled_from(["numbers"] * 4 + ["equal"] * 2 + ["texts", "alone", "mixed"]))
+    kind = draw(st.sampled_from(["numbers"] * 4 + ["="] * 3 + ["!="] * 2 + ["texts", "alone", "mixed"]))
     if kind == "alone":
         parts = [Binary(draw(st.sampled_from(COMPARISONS)), draw(operands(role)), Const(1)) for role in roles]
         return Negated(Binary("OR", *parts))
     if kind == "mixed":
         return Binary("<", Binary("-", _attr(roles[0], "x"), _attr(roles[1], "y")), Const(2))
-    sign = "=" if kind == "equal" else draw(st.sampled_from(COMPARISONS))
-    name = draw(st.sampled_from(["g", "h", "x"] if kind == "equal" else ["h"]))
+    sign = kind if kind in ("=", "!=") else draw(st.sampled_from(COMPARISONS))
+    name = "h" if kind == "texts" else draw(st.sampled_from(["g", "h", "x"]))
     left, right = (draw(operands(r)) if kind == "numbers" else _attr(r, name) for r in roles)
     return Binary(sign, left, right)
 
@@ -73,45 +76,132 @@ def compared_cases(draw: st.DrawFn) -> tuple[Query, list[Event]]:
     return replace(query, where=tuple(where), window=window), events
 
 
-def compare(query: Query, events: list[Event], limits: Limits | None = None) -> None:
+def compare(case: tuple[Query, list[Event]], shared: bool) -> None:
     """Fail where the rows of a query that indexes can answer are not the oracle's."""
-    checked = check(str(query))
-    reason = can_index(checked)
-    event(f"cannot: {reason.split()[0]}" if reason else "can")
-    if reason is None:
-        for way in {form.way for form in index_forms(checked).values() if form}:
-            event(way)
+    query, events = case
+    for way in ways(query):
+        event(way)
+    if can_index(check(str(query))) is None:
         expected = answer(query, events)
-        rows = product_rows(str(query), events, Indexed(limits or Limits()))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(indexed, "FEW_EVENTS", 0 if shared else 10**9)
+            rows = product_rows(str(query), events, Indexed())
         assert same(rows, expected), report(query, events, "indexed", rows, expected)
 
 
-@pytest.fixture(params=["separate windows", "shared traversals"])
-def few_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexed, "FEW_EVENTS", 0 if request.param == "shared traversals" else 10**9)
+def ways(query: Query) -> set[str]:
+    """What answers the query's edges."""
+    return {form.way if form else "a scan" for form in index_forms(check(str(query))).values()}
 
 
-@pytest.mark.usefixtures("few_events")
+compare_many = many(given(compared_cases(), st.booleans())(compare))
+
+
 def test_rows_are_the_oracles() -> None:
-    many(given(compared_cases())(lambda case: compare(*case)))()
+    compare_many()
 
 
-@pytest.mark.usefixtures("few_events")
 @pytest.mark.parametrize("plain_steps", [1, 40], ids=["compiled", "plain, then compiled"])
 def test_compiled_code_gives_the_same(monkeypatch: pytest.MonkeyPatch, plain_steps: int) -> None:
     monkeypatch.setattr(compiled, "PLAIN_STEPS", plain_steps)
-    many(given(compared_cases())(lambda case: compare(*case)))()
+    compare_many()
 
 
-@pytest.mark.usefixtures("few_events")
 def test_digits_that_overflow_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (limbs, measures, numbers):
         monkeypatch.setattr(module, "BITS", 2)
-    for module in (limbs, measures, numbers, index):
+    for module in (limbs, measures, numbers, slots):
         monkeypatch.setattr(module, "MASK", 3)
     monkeypatch.setattr(numbers, "BASE", 4.0)
     monkeypatch.setattr(numbers, "LIMIT", 32)
-    many(given(compared_cases())(lambda case: compare(*case)))()
+    compare_many()
+
+
+def test_no_pairs_are_compared_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halves are sorted and looked up as large ones are."""
+    monkeypatch.setattr(conquer, "FEW_PAIRS", 0)
+    compare_many()
+
+
+WAYS = ["a scan", "a total", "a table of keys", "divide and conquer"]
+WAYS += ["a Fenwick tree", "a Fenwick tree a key", "two Fenwick trees", "two Fenwick trees a key"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_index_is_compared_with_the_oracle(way: str) -> None:
+    few = settings(max_examples=1000, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
+    find(compared_cases(), lambda case: way in ways(case[0]) and bool(answer(*case)), settings=few)
+
+
+def random_events(size: int, seed: int) -> list[Event]:
+    """Two types, ties, gaps and nulls."""
+    draw = random.Random(seed)
+    time, events = -50, []
+    for _ in range(size):
+        time += draw.choice([0, 0, 1, 1, 2, 1, 1, 9])
+        attrs: dict[str, Value] = {"x": draw.randrange(100), "y": draw.randrange(8000) / 64, "g": draw.randrange(4)}
+        attrs |= {"h": draw.choice(["p", "q", None])}
+        events.append(Event(time, draw.choice("AAB"), attrs))
+    return events
+
+
+LARGE = {
+    "A+": "A.x > NEXT(A).x",
+    "SEQ(A, A b+)": "b.h != NEXT(b).h",
+    "(SEQ(A+, B))+": "A.x <= B.x AND A.h = B.h AND B.y + 1 > NEXT(A).x",
+    "SEQ(A a+, B b*)": "a.g = NEXT(a).g AND a.h = NEXT(a).h AND b.x < NEXT(b).y AND b.g < NEXT(b).g",
+    "OR(A, B c)+": "A.x < NEXT(A).x AND A.y >= NEXT(A).y AND c.x != NEXT(c).x AND c.y > NEXT(c).y AND c.g = NEXT(c).g",
+}
+
+
+@pytest.mark.parametrize("window", ["2000 s SLIDE 2000 s", "300 s SLIDE 7 s", "300 events SLIDE 20 events"])
+@pytest.mark.parametrize("pattern", LARGE)
+def test_larger_streams_as_greta(pattern: str, window: str) -> None:
+    counted = "c" if "c" in pattern else "b" if "b" in pattern else "A"
+    aggregates = ", ".join(f"{name}({counted}.x)" for name in ("COUNT", "SUM", "AVG", "MIN", "MAX"))
+    text = f"RETURN COUNT(*), {aggregates} PATTERN {pattern} WHERE {LARGE[pattern]} WITHIN {window}"
+    events = random_events(1500, 7)
+    assert product_rows(text, events, Indexed()) == product_rows(text, events, "greta")
+
+
+@pytest.mark.parametrize("slide", [2000, 50])
+@pytest.mark.parametrize("condition", ["A.g <= NEXT(A).g", "A.g <= NEXT(A).g AND A.y / 500 <= NEXT(A).x"])
+def test_numbers_beyond_the_budget_become_floats(condition: str, slide: int) -> None:
+    """With a few digits, all that outgrows them is close to the exact number."""
+    query = check(f"RETURN COUNT(*), SUM(A.x) PATTERN A+ WHERE {condition} WITHIN 2000 s SLIDE {slide} s")
+    stream = fit_events(query, as_columns(random_events(3000, 3)), "events").stream
+    exact = sorted(IndexedAggregation(query, stream, Limits(), Cost()).rows())
+    rounded = sorted(IndexedAggregation(query, stream, Limits(bits=1), Cost()).rows())
+    assert any(isinstance(row.values[1], Approximate) for row in rounded)
+    for row, other in zip(exact, rounded, strict=True):
+        assert row[:3] == other[:3]
+        for value, close in zip(row.values, other.values, strict=True):
+            assert float(Approximate.of(close) / value) == pytest.approx(1, rel=1e-9)  # type: ignore[arg-type, operator]
+
+
+def test_windows_are_separate_where_memory_is_short() -> None:
+    query = check("RETURN COUNT(*), MIN(A.y) PATTERN A+ WHERE A.x < NEXT(A).x WITHIN 600 s SLIDE 10 s")
+    stream = fit_events(query, as_columns(random_events(1500, 3)), "events").stream
+    runs = [IndexedAggregation(query, stream, limits, Cost()) for limits in (Limits(), Limits(memory=2_000_000))]
+    assert [run.plan.width for run in runs] == [20, 1]
+    assert sorted(runs[0].rows()) == sorted(runs[1].rows())
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "count"),
+    [
+        ([2**53, 2**53 + 1, 2**53 + 2], "A.x < NEXT(A).x", 7),
+        ([2**70 + 1, 2**70, 2**70 + 1], "A.x = NEXT(A).x", 4),
+        ([0.0, -0.0, 0.0], "A.x = NEXT(A).x", 7),
+        ([0.0, -0.0, 0.0], "A.x < NEXT(A).x", 3),
+        ([2**53 + 1, 2**53], "A.x * 1 > NEXT(A).x + 0.0", 3),
+        ([-(2**62), 2**62, 5], "A.x * 4 < NEXT(A).x", 5),
+    ],
+)
+def test_values_are_compared_exactly(values: list[int] | list[float], condition: str, count: int) -> None:
+    query = check(f"RETURN COUNT(*) PATTERN A+ WHERE {condition} WITHIN 9 s SLIDE 9 s")
+    stream = fit_events(query, one_type(values), "events").stream
+    assert [row.values for row in IndexedAggregation(query, stream, Limits(), Cost()).rows()] == [(count,)]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +214,10 @@ def test_digits_that_overflow_all_the_time(monkeypatch: pytest.MonkeyPatch) -> N
         (
             "S.day = NEXT(S).day AND S.price != NEXT(S).price",
             "S → S: S.day = NEXT(S).day AND S.price != NEXT(S).price by two Fenwick trees a key",
+        ),
+        (
+            "S.price < NEXT(S).price AND S.volume > NEXT(S).volume",
+            "S → S: S.price < NEXT(S).price AND S.volume > NEXT(S).volume by divide and conquer",
         ),
         ("S.price - NEXT(S).price > 1", "S → S: a scan"),
         ("(S.price < NEXT(S).price OR S.volume > NEXT(S).volume)", "S → S: a scan"),
