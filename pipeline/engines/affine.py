@@ -17,7 +17,7 @@ from pipeline.engines.kernels.status import GROW
 from pipeline.engines.measures import Measures
 from pipeline.engines.negation_index import is_indexed
 from pipeline.engines.stream import Stream
-from pipeline.engines.symbols import make_symbols
+from pipeline.engines.symbols import make_symbols, no_symbols
 from pipeline.engines.windows import ROW_BUFFER, RowBuffer, make_windows
 from pipeline.events import Array
 from pipeline.query.automaton import FREE, Automaton, Ways
@@ -119,11 +119,13 @@ def affine_refusal(query: Query) -> Refusal | None:
     return None
 
 
-def make_affine(nodes: Nodes, stream: Stream, measures: Measures, *, first_cell: int, quick: bool) -> kernel.Affine:
-    """The steps of a query over a stream; `quick`: where an event only adds to one state, do just that."""
+def make_affine(
+    nodes: Nodes, stream: Stream | None, measures: Measures, *, first_cell: int, quick: bool
+) -> kernel.Affine:
+    """The steps of a query over a stream, or over no events; `quick`: adding to one state alone is done as such."""
     query, automaton = nodes.query, nodes.query.automaton
     guards = [guard.machine for guard in query.machine.guards]
-    symbols = make_symbols([query.machine, *guards], stream)
+    symbols = make_symbols([query.machine, *guards], stream) if stream else no_symbols([query.machine, *guards])
     members, offers = symbols.members[0], symbols.members[1:]
     states = len(automaton.states)
     edges = sorted(automaton.follow, key=lambda edge: (edge[1], edge[0] != edge[1], edge[0]))
@@ -144,7 +146,7 @@ def make_affine(nodes: Nodes, stream: Stream, measures: Measures, *, first_cell:
         if carrier is not None:
             result += [carrier.base + q for q, is_open in enumerate(nodes.opens(ways, carrier)) if is_open]
     return kernel.Affine(
-        time=stream.time,
+        time=stream.time if stream else np.zeros(0, np.int64),
         symbol=symbols.symbol,
         member=np.concatenate([[0], np.cumsum(members.sum(axis=1))]),
         state=np.nonzero(members)[1],

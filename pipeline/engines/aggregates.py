@@ -88,6 +88,19 @@ class Pool:
         n.register[numbers.ALARM] = numbers.NO_ALARM if room == self._most else room - self._margin
         self.cells = self.cells._replace(numbers=n._replace(digits=digits))
 
+    def load(self, first: int, cells: Cells) -> None:
+        """Put aggregates in the place of those from one on."""
+        n, others = self.cells.numbers, cells.numbers
+        while n.digits.shape[1] < others.digits.shape[1]:
+            self.grow()
+            n = self.cells.numbers
+        blocks = slice(first * self.cells.parts, first * self.cells.parts + len(others.size))
+        n.digits[blocks, : others.digits.shape[1]] = others.digits
+        for mine, other in zip(n[1:5], others[1:5], strict=True):
+            mine[blocks] = other
+        n.register[numbers.LARGEST] = max(n.register[numbers.LARGEST], int(others.size.max(initial=0)))
+        self.cells.rank[first : first + len(cells.rank)] = cells.rank
+
     def columns(self, first: int, count: int, slot: int = 0) -> list[Sequence[Number]]:
         """Consecutive aggregates: the numbers of trends, then each measure's values in its order."""
         cells = self.cells
@@ -109,6 +122,46 @@ class Pool:
         return values
 
 
+def taken(cells: Cells, order: Array) -> Cells:
+    """Some aggregates of a pool, by themselves."""
+    n = cells.numbers
+    blocks = (order[:, None] * cells.parts + np.arange(cells.parts)).ravel()
+    size = n.size[blocks]
+    most = int(size.max(initial=0)) * n.slots
+    few = numbers.Numbers(
+        digits=n.digits[blocks, :most],
+        size=size,
+        bound=n.bound[blocks],
+        mantissa=n.mantissa[blocks],
+        exponent=n.exponent[blocks],
+        register=np.zeros(2, np.int64),
+        slots=n.slots,
+    )
+    return cells._replace(numbers=few, rank=cells.rank[order])
+
+
+def scaled(cells: Cells, blocks: Array, bits: int) -> Cells:
+    """Settled numbers times 2^bits, in these blocks."""
+    n = cells.numbers
+    if bits == 0 or not len(blocks):
+        return cells
+    whole, rest = divmod(bits, numbers.BITS)
+    digits = np.zeros((len(n.size), n.digits.shape[1] + whole * n.slots), np.int64)
+    digits[:, : n.digits.shape[1]] = n.digits
+    digits[blocks] = 0
+    digits[blocks, whole * n.slots :] = n.digits[blocks] << rest
+    size, bound, mantissa, exponent = (array.copy() for array in n[1:5])
+    size[blocks] = np.where(size[blocks] > 0, size[blocks] + whole, size[blocks])
+    bound[blocks] <<= rest
+    for block in blocks[size[blocks] == numbers.FLOATS]:
+        for slot in range(n.slots):
+            m, e = numbers.times_power(float(mantissa[block, slot]), int(exponent[block, slot]), bits)
+            mantissa[block, slot], exponent[block, slot] = m, e
+    return cells._replace(
+        numbers=n._replace(digits=digits, size=size, bound=bound, mantissa=mantissa, exponent=exponent)
+    )
+
+
 class Found:
     """Finished rows; those of one group and window are added up, be they of other partitions or parts of the window."""
 
@@ -127,6 +180,10 @@ class Found:
             if before is not None:
                 row = [join(a, b) for join, a, b in zip(self._join, before, row, strict=True)]
             self._found[window, group] = row
+
+    def is_rounded_below(self, bits: int) -> bool:
+        """Whether a number of trends was rounded, though it has fewer bits than these."""
+        return any(isinstance(row[0], Approximate) and row[0].exponent <= bits for row in self._found.values())
 
     def rows(self, window: Window) -> list[Row]:
         """All rows; without SLIDE only those of the times at which a trend ends."""

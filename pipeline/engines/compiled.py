@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pipeline.engines.contract import Limits
@@ -23,6 +26,7 @@ from pipeline.engines.kernels import (
     panes,
     sase,
     slots,
+    summary,
     windows,
 )
 from pipeline.engines.kernels.status import DONE, MORE
@@ -38,6 +42,7 @@ KERNELS: tuple[Any, ...] = (
     links,
     affine,
     panes,
+    summary,
     aseq,
     neighbours,
     extensions,
@@ -102,8 +107,21 @@ def _compiled(loop: Loop) -> Loop:
         for helper in kernel.HELPERS:
             if helper not in _registered:
                 _registered.add(helper)
-                register_jitable(_nrt=False, inline="always" if helper in inlined else "never")(helper)
+                register_jitable(_nrt=False, forceinline=helper in inlined)(helper)
+    if not numba.config.CACHE_DIR:  # type: ignore[attr-defined]
+        numba.config.CACHE_DIR = str(_cache_folder())  # type: ignore[attr-defined]
     try:
         return numba.njit(cache=True, _nrt=False)(loop)  # type: ignore[call-overload, no-any-return]
     except RuntimeError:  # no folder that numba may write to
         return numba.njit(_nrt=False)(loop)  # type: ignore[call-overload, no-any-return]
+
+
+def _cache_folder() -> Path:
+    """Where machine code is kept: a folder that a change of any kernel renames, since numba looks at one file alone."""
+    sources = [Path(__file__), *sorted(Path(__file__).with_name("kernels").glob("*.py"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    folder = Path(__file__).with_name("__pycache__")
+    for old in folder.glob("numba-*"):
+        if old.name != f"numba-{digest}":
+            shutil.rmtree(old, ignore_errors=True)
+    return folder / f"numba-{digest}"

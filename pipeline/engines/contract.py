@@ -100,6 +100,14 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class Planner(Engine, Protocol):
+    """An engine that runs queries in several ways."""
+
+    def how(self, query: Query) -> str:
+        """The way that it takes for a query, and why, in words."""
+
+
+@runtime_checkable
 class TrendBuilder(Engine, Protocol):
     """An engine that can give the trends themselves."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -89,6 +89,34 @@ class Measures:
             return [total if count else None for total, count in zip(totals, counts, strict=True)]
         divisors = counts if aggregate.function == "AVG" else [1 if count else 0 for count in counts]
         return [_quotient(t, down * d) if d else None for t, d in zip(totals, divisors, strict=True)]
+
+    def without_events(self) -> Measures:
+        """The same measures, without what each event adds to them."""
+        nothing = [np.zeros(0, np.int64) for _ in self.kinds]
+        sums = [replace(column, limbs=np.zeros((0, 0), np.int64)) for column in self.sums]
+        return replace(self, columns={}, size=0, weights=nothing, sums=sums)
+
+    def joined(self, other: Measures) -> Measures:
+        """The measures of two parts of a stream: sums in the finer of both scales, ranks over the values of both."""
+        sums = [
+            Exact(one.limbs, min(one.exponent, two.exponent), one.whole and two.whole)
+            for one, two in zip(self.sums, other.sums, strict=True)
+        ]
+        values: dict[str, Sequence[Value]] = {
+            name: sorted({*mine, *other._values[name]})  # type: ignore[type-var]
+            for name, mine in self._values.items()
+        }
+        return replace(self, sums=sums, _values=values)
+
+    def ranks_in(self, other: Measures) -> Iterator[Array | None]:
+        """Per measure that has ranks, the ranks of other measures for its own, and for no value; None elsewhere."""
+        for kind, _, attribute in self._known:
+            if kind in (COUNT, SUM):
+                yield None
+                continue
+            place = {value: rank for rank, value in enumerate(other._values[attribute or ""])}
+            ranks = [place[value] for value in self._values[attribute or ""]]
+            yield np.array([*ranks, NO_MINIMUM if kind == MINIMUM else NO_MAXIMUM], np.int64)
 
     def _measure(self, kind: int, variable: str, attribute: str | None) -> None:
         if (kind, variable, attribute) in self._known:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd
+from typing import Protocol
 
 import numpy as np
 
-from pipeline.engines.affine import Nodes, make_affine, trend_ends
+from pipeline.engines.affine import Nodes, WindowAggregation, make_affine, trend_ends
 from pipeline.engines.aggregates import Found, Pool, make_weights
 from pipeline.engines.compiled import run
 from pipeline.engines.contract import Cost, Limits, Row
 from pipeline.engines.kernels import panes as kernel
+from pipeline.engines.kernels.cells import Cells, add_trend
 from pipeline.engines.kernels.status import GROW
 from pipeline.engines.measures import Measures
 from pipeline.engines.stream import Stream, Window
 from pipeline.engines.windows import ROW_BUFFER, RowBuffer, changes, make_windows, most_within
 from pipeline.events import Array
 from pipeline.query.checked import Query
+
+
+class Given(Protocol):
+    """Maps that are there already, one an event of the stream, in its order."""
+
+    @property
+    def maps(self) -> Cells: ...
+    @property
+    def measures(self) -> Measures: ...
 
 
 def pane_length(window: Window) -> int:
@@ -41,41 +53,65 @@ def node_rows(nodes: Nodes) -> tuple[Array, Array]:
     return row, stays
 
 
-class PaneAggregation:
-    """Windows as products of their panes."""
+@dataclass
+class PaneWork:
+    """The maps of panes in a pool: those asked for, four to work with, and the map that begins a trend."""
 
-    def __init__(self, query: Query, stream: Stream, limits: Limits, cost: Cost) -> None:
+    pool: Pool
+    panes: kernel.Panes
+    free: int  # the first cell for the linear steps themselves
+
+
+def make_panes(
+    nodes: Nodes, measures: Measures, limits: Limits, *, maps: int, length: int = 1, ring: int = 0
+) -> PaneWork:
+    """Room for maps; the first `ring` of them are kept in turn, the others stored."""
+    row, stays = node_rows(nodes)
+    kept, states = maps * nodes.count, len(nodes.query.automaton.states)
+    pool = Pool(measures, kept + 4 * nodes.count + 2 + states, limits, slots=int(row.max(initial=0)) + 1)
+    vector = ring * nodes.count
+    panes = kernel.Panes(
+        length=length,
+        ring=ring,
+        number=np.zeros(ring, np.int64),
+        row=row,
+        stays=stays,
+        back=kept + nodes.count * np.arange(4),
+        constant=kept + 4 * nodes.count,
+        stored=vector if maps > ring else -1,
+        front=0,
+        vector=vector,
+        result=vector + 2 * nodes.count,
+        one=vector + 2 * nodes.count + 1,
+        grow=np.zeros(2, np.int64),
+    )
+    add_trend(pool.cells, panes.constant, 0)
+    return PaneWork(pool, panes, panes.constant + 1)
+
+
+class PaneAggregation:
+    """Windows as products of their panes, whose maps are made of events, or given."""
+
+    def __init__(self, query: Query, stream: Stream, limits: Limits, cost: Cost, given: Given | None = None) -> None:
         self.query, self.stream, self.limits = query, stream, limits
-        self.measures = Measures.needed(query, stream)
+        self.measures = given.measures if given else Measures.needed(query, stream)
         nodes = Nodes(query, apart=stream.window.slide is None)
-        row, stays = node_rows(nodes)
         length = pane_length(stream.window)
         ring = self._most_panes(length) + 1
-        states, kept = len(query.automaton.states), ring * nodes.count
-        slots = int(row.max(initial=0)) + 1
-        self.affine = make_affine(nodes, stream, self.measures, first_cell=kept + 4 * nodes.count + 1, quick=True)
-        self.matrices = Pool(self.measures, kept + 4 * nodes.count + 2 + states, limits, slots=slots)
-        self.vectors = Pool(self.measures, kept + 2 * nodes.count + 2 + ROW_BUFFER, limits)
-        self.panes = kernel.Panes(
-            length=length,
-            ring=ring,
-            number=np.zeros(ring, np.int64),
-            row=row,
-            stays=stays,
-            back=kept + nodes.count * np.arange(4),
-            constant=kept + 4 * nodes.count,
-            front=0,
-            vector=kept,
-            result=kept + 2 * nodes.count,
-            one=kept + 2 * nodes.count + 1,
-            grow=np.zeros(2, np.int64),
+        maps = ring + (len(stream) if given else 0)
+        self.work = make_panes(nodes, self.measures, limits, maps=maps, length=length, ring=ring)
+        if given:
+            self.work.pool.load(ring * nodes.count, given.maps)
+        self.affine = make_affine(
+            nodes, None if given else stream, self.measures, first_cell=self.work.free, quick=True
         )
-        self.buffer = RowBuffer(stream, kept + 2 * nodes.count + 2)
+        first_row = self.work.panes.one + 1
+        self.vectors = Pool(self.measures, first_row + ROW_BUFFER, limits)
+        self.buffer = RowBuffer(stream, first_row)
         self.buffer.rows.register[kernel.KNOWN_PART] = -1
-        kernel.add_trend(self.matrices.cells, self.panes.constant, 0)
-        kernel.add_trend(self.vectors.cells, self.panes.one, 0)
+        add_trend(self.vectors.cells, self.work.panes.one, 0)
         cost.events += len(stream)
-        cost.peak_stored = max(cost.peak_stored, (kept + 4 * nodes.count) * slots)
+        cost.peak_stored = max(cost.peak_stored, (maps + 4) * nodes.count * self.work.pool.cells.numbers.slots)
 
     def _most_panes(self, length: int) -> int:
         """How many panes that are not empty a window holds at most."""
@@ -88,13 +124,15 @@ class PaneAggregation:
     def rows(self) -> list[Row]:
         """The rows of every group and window in which a trend finished."""
         found = Found(self.query, self.measures)
-        windows = make_windows(self.stream, lambda: trend_ends(self.affine))
+        windows = make_windows(
+            self.stream, lambda: np.arange(len(self.stream)) if self.work.panes.stored >= 0 else trend_ends(self.affine)
+        )
         weights = make_weights(self.measures)
         pauses = run(
             kernel.slide,
             lambda: (
-                *(self.affine, self.panes, windows, self.buffer.rows),
-                *(self.matrices.cells, self.vectors.cells, weights),
+                *(self.affine, self.work.panes, windows, self.buffer.rows),
+                *(self.work.pool.cells, self.vectors.cells, weights),
             ),
             self.limits,
             self.buffer.so_far,
@@ -103,15 +141,21 @@ class PaneAggregation:
         for status in pauses:
             self.buffer.take(found, self.vectors)
             if status == GROW:
-                for pool, needed in zip((self.matrices, self.vectors), self.panes.grow, strict=True):
+                for pool, needed in zip((self.work.pool, self.vectors), self.work.panes.grow, strict=True):
                     if needed:
                         pool.grow()
-                self.panes.grow[:] = 0
+                self.work.panes.grow[:] = 0
+        # A map is rounded as a whole: a small number in it may be, too, for the sake of a large one beside it.
+        if self.work.panes.stored < 0 and found.is_rounded_below(self.limits.bits):
+            return WindowAggregation(self.query, self.stream, self.limits, Cost()).rows()
         return found.rows(self.stream.window)
 
 
 def panes_pay(query: Query, stream: Stream) -> bool:
-    """Whether panes cost less than windows one by one: a map takes a slot a node, and every pane some products."""
+    """Whether panes cost less than windows one by one: a map takes a slot a row, and every pane some products.
+
+    The unit is what one event costs in one window; the figures were measured.
+    """
     window, size = stream.window, len(stream)
     if window.in_events or not size:
         return False
@@ -125,4 +169,4 @@ def panes_pay(query: Query, stream: Stream) -> bool:
     else:
         overlap = window.within / window.slide
         panes = min(size, parts * (span // pane_length(window) + 1))
-    return size * overlap > size * (1 + rows / 4) + panes * 4 * rows * nodes.count
+    return size * overlap > size * (1 + rows / 4) + panes * (200 + 25 * rows * nodes.count)

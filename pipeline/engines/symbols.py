@@ -49,6 +49,11 @@ def make_symbols(machines: Sequence[Machine], stream: Stream) -> Symbols:
     return Symbols(symbol, tuple(members))
 
 
+def no_symbols(machines: Sequence[Machine]) -> Symbols:
+    """Symbols of no events."""
+    return Symbols(np.zeros(0, np.int32), tuple(np.zeros((0, len(m.automaton.states)), bool) for m in machines))
+
+
 def _joined(columns: Sequence[tuple[Array, int]], size: int) -> tuple[Array, list[Array]]:
     """Number the combinations of some columns' small numbers; and, of each number, those that it stands for."""
     symbol, count, parts = np.zeros(size, np.int32), 1, list[Array]()

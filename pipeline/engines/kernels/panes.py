@@ -53,6 +53,7 @@ class Panes(NamedTuple):
     stays: Array  # per node: whether what waits there stays, though it has no row
     back: Array  # the maps at the back, and a spare one: their first cells; then the same of the flip
     constant: int  # the cell that is one in row 0
+    stored: int  # the first cell of maps that are there already, one an event; -1: events are
     front: int  # among the vectors: that of each kept pane
     vector: int  # of the window
     result: int
@@ -73,7 +74,7 @@ def most_digits(c: Cells, first: int, count: int) -> int:
     most = 0
     for block in range(first * c.parts, (first + count) * c.parts):
         most = max(most, c.numbers.size[block])
-    return most
+    return int(most)
 
 
 def has_room(a: Affine, g: Panes, c: Cells, x: int, f: Cells, y: int, which: int) -> bool:
@@ -125,6 +126,12 @@ def build(a: Affine, g: Panes, s: Windows, r: Array, m: Cells, w: Weights, high:
         r[PANE_END] = end
         g.number[r[HI] % g.ring] = number
         make_identity(a, g, m, at)
+    if g.stored >= 0:
+        for node in range(a.nodes):
+            clear_cell(m, at + node)
+            add_cell(m, at + node, g.stored + r[EVENT] * a.nodes + node)
+        r[EVENT] += 1
+        return 1
     before = r[EVENT]
     r[EVENT] = walk(a, m, w, at, r[EVENT], r[PANE_END], steps)
     if r[EVENT] == r[PANE_END]:
@@ -132,7 +139,7 @@ def build(a: Affine, g: Panes, s: Windows, r: Array, m: Cells, w: Weights, high:
             trim_cell(m, at + node)
     elif is_crowded(m.numbers):
         g.grow[IN_MATRICES] = 1
-    return r[EVENT] - before + 1
+    return int(r[EVENT] - before) + 1
 
 
 def push_back(a: Affine, g: Panes, r: Array, m: Cells) -> bool:
