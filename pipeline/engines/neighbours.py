@@ -193,12 +193,13 @@ def _work(plan: kernel.Plan, extension: Array) -> kernel.Work:
     register = np.zeros(kernel.REGISTERS, np.int64)
     for lists in (kernel.PART, kernel.WAITING, kernel.RESULTS, kernel.FREE):
         register[lists] = -1
-    register[kernel.USED] = ROW_BUFFER + 1
+    register[kernel.USED], register[kernel.SPARE] = ROW_BUFFER + 1, CELLS - 1
     live = 1 << (plan.within // plan.slide + 1).bit_length()
     cells = ROW_BUFFER + CELLS
     return kernel.Work(
         register=register,
         start=ROW_BUFFER,
+        plenty=live * (int(np.diff(plan.bound).max(initial=0)) + 1),
         extension=extension,
         head=np.full(1 if plan.contiguous else len(plan.time) + 1, -1, np.int32),
         next=np.empty(cells, np.int32),
@@ -213,6 +214,7 @@ def _work(plan: kernel.Plan, extension: Array) -> kernel.Work:
 
 
 def _doubled(work: kernel.Work) -> kernel.Work:
+    work.register[kernel.SPARE] += len(work.next)
     next_, event, state, slide = (
         np.concatenate([array, np.empty_like(array)]) for array in (work.next, work.event, work.state, work.slide)
     )

@@ -16,7 +16,7 @@ from pipeline.engines.kernels.status import DONE, DRAIN, GROW, MORE
 from pipeline.events import Array
 
 # Registers: where the loop is; lists of cells; the windows that hold the event at hand, and where they change.
-PART, AT, END, WAITING, RESULTS, FREE, FREED, USED, ROWS, FIRST, FIRST_END, LAST, LAST_END = range(13)
+PART, AT, END, WAITING, RESULTS, FREE, SPARE, USED, ROWS, FIRST, FIRST_END, LAST, LAST_END = range(13)
 REGISTERS = 13
 
 
@@ -58,6 +58,7 @@ class Work(NamedTuple):
 
     register: Array
     start: int  # the cell of one trend without events
+    plenty: int  # as many cells as any event may need
     extension: Array  # skip-till-next-match: per state of its symbol and event, where the time begins that extends it
     head: Array  # the list of the time that begins at an event; contiguous: only of the next time
     next: Array  # per cell: the one behind it in its list
@@ -89,10 +90,10 @@ def take(k: Work, c: Cells, slide: int, behind: int) -> int:
     cell = r[FREE]
     if cell >= 0:
         r[FREE] = k.next[cell]
-        r[FREED] -= 1
     else:
         cell = r[USED]
         r[USED] += 1
+    r[SPARE] -= 1
     k.slide[cell] = slide
     k.next[cell] = behind
     clear_cell(c, cell)
@@ -104,7 +105,7 @@ def give_back(k: Work, cell: int) -> None:
     r = k.register
     k.next[cell] = r[FREE]
     r[FREE] = cell
-    r[FREED] += 1
+    r[SPARE] += 1
 
 
 def drop(k: Work, cell: int) -> None:
@@ -119,9 +120,8 @@ def lacks_cells(p: Plan, k: Work, at: int) -> bool:
     """Whether an event may need more cells than there are: a state of it, and the results, one a slide that lives."""
     r = k.register
     symbol = p.symbol[at]
-    slides = min(r[LAST] - r[FIRST], r[USED] - r[FREED]) + 1
-    needed = (p.bound[symbol + 1] - p.bound[symbol] + 1) * slides
-    return bool(len(k.next) - r[USED] + r[FREED] < needed)
+    slides = min(r[LAST] - r[FIRST], len(k.next) - r[SPARE]) + 1
+    return bool(r[SPARE] < (p.bound[symbol + 1] - p.bound[symbol] + 1) * slides)
 
 
 def move_windows(p: Plan, k: Work, place: int) -> None:
@@ -234,7 +234,7 @@ def aggregate(p: Plan, e: Edges, k: Work, c: Cells, w: Weights, code: Code, step
             move_windows(p, k, p.place[y])
         elif p.place[y] >= r[LAST_END]:
             move_windows(p, k, p.place[y])
-        if lacks_cells(p, k, y):
+        if r[SPARE] < k.plenty and lacks_cells(p, k, y):
             return GROW
         if y == p.begins[r[PART]] or p.time[y] != p.time[y - 1]:
             next_time(p, k, y)
@@ -278,4 +278,4 @@ HELPERS = (
     finish,
 )
 # A call would take longer than what they do.
-INLINED = (clear, clear_cell, fits, take, give_back, drop, lacks_cells, next_time, gather, finish)
+INLINED = (clear, clear_cell, fits, take, give_back, drop, next_time, gather, finish)
