@@ -168,7 +168,7 @@ class Counting:
             result=2 * cells + 1,
         )
         self.register = self.buffer.rows.register
-        self.register[kernel.ENDING] = self.register[PART] = -1
+        self.register[PART] = -1
         kernel.next_part(self.windows, self.buffer.rows)
         cost.events += len(stream)
 

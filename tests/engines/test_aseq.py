@@ -144,6 +144,23 @@ def test_trends_by_definition(pattern: str, events: str, trends: int) -> None:
     assert [row] == product_rows(query, stream(events), "sase")
 
 
+@pytest.mark.parametrize(
+    ("query", "events", "rows"),
+    [
+        # The second window begins between two events of one time, after the negated one.
+        ("PATTERN SEQ(!B, A) WITHIN 2 events SLIDE 1 event", "b1 a1 a2", [(0, 1), (1, 2), (2, 1)]),
+        # No trend ends at b3, so that there is no row, although the other partition's trend lies in that window.
+        ("PATTERN SEQ(A, B) WHERE [g] WITHIN 9 s", "a1{g=1} b2{g=1} b3{g=2}", [(-7, 1)]),
+        # The second partition has no part in the row at a1, which comes before all of it.
+        ("PATTERN A WHERE [g] WITHIN 5 s", "a1{g=1} a3{g=2}", [(-4, 1), (-2, 2)]),
+    ],
+)
+def test_rows_by_definition(query: str, events: str, rows: list[tuple[int, int]]) -> None:
+    found = rows_of(f"RETURN COUNT(*) {query}", stream(events))
+    assert [(row["window_start"], row["COUNT(*)"]) for row in found] == rows
+    assert found == product_rows(f"RETURN COUNT(*) {query}", stream(events), "sase")
+
+
 # ---- Random queries ----
 
 

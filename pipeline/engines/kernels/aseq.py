@@ -226,7 +226,7 @@ def finish_window(s: Windows, p: Plan, k: Work, rows: Rows, c: Cells, over: bool
         return 0
     r[WINDOW] = s.moments[r[MOMENT]]
     r[MOMENT] += 1
-    r[ENDED] = r[ENDING] >= s.begins[r[PART]] and s.place[r[ENDING]] == r[WINDOW]
+    r[ENDED] = s.place[r[ENDING]] == r[WINDOW]  # of this partition, wherever the row has a trend
     expire(s, p, k, rows, r[WINDOW])
     return add_up(p, k, rows, c, r[NEWEST])
 
