@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from pipeline.engines import choice
-from pipeline.engines.contract import Engine
+from pipeline.engines.contract import Engine, Planner
 from pipeline.events import Kind
 from pipeline.explain.pattern import place_of, trend_pattern
 from pipeline.explain.plan import Aggregate, Attribute, Partition, Plan, Predicate, Semantics, Verdict, Warning, Window
@@ -100,7 +100,8 @@ def _aggregate(query: Query, aggregate: tree.Aggregate) -> Aggregate:
 def _verdict(query: Query, engine: Engine) -> Verdict:
     refusal = engine.refuses(query)
     if refusal is None:
-        return Verdict(engine.name, True, None, None, engine.idea)
+        how = engine.how(query) if isinstance(engine, Planner) else engine.idea
+        return Verdict(engine.name, True, None, None, how)
     return Verdict(engine.name, False, refusal.clause, refusal.reason, engine.idea)
 
 

@@ -127,7 +127,7 @@ class Verdict:
     can: bool
     clause: str | None
     reason: str | None
-    idea: str
+    idea: str  # how it would run the query
 
 
 @dataclass(frozen=True)

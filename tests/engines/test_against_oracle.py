@@ -16,6 +16,7 @@ from tests.strategies import ANY_MATCH, EVERYTHING, LINKED_SEQUENCES, PREFIXES, 
 
 ENGINES: dict[str, Shape] = {
     "auto": EVERYTHING,
+    "pane": EVERYTHING,
     "cogra": EVERYTHING,
     "aseq": PREFIXES,
     "greta": ANY_MATCH,
