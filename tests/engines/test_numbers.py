@@ -1,4 +1,4 @@
-"""Numbers: exact at the edges of machine words and floats; rounded beyond the budgets, with the error that is stated."""
+"""Numbers: exact at the edges of machine words and floats; rounded beyond the budgets, with the error that is said."""
 
 from __future__ import annotations
 
