@@ -36,7 +36,7 @@ class _Ranks(NamedTuple):
 
     @property
     def size(self) -> int:
-        return max(int(self.x.max(initial=-1)), int(self.y.max(initial=-1))) + 1
+        return _size(self.x, self.y)
 
 
 def make_row(form: Form, stream: Stream) -> Row:
@@ -47,29 +47,31 @@ def make_row(form: Form, stream: Stream) -> Row:
         ranks = _ranks(sides, stream)
         x_stored, y_asks = x_stored & ranks.has_x, y_asks & ranks.has_y
         x_code, y_code = _compact(x_code * ranks.size + ranks.x, y_code * ranks.size + ranks.y)
-    ordered = [(x_code * 0, y_code * 0 + 1)]
+    ordered = [] if form.ordered else [(np.zeros_like(x_code), np.ones_like(y_code))]
     for sides in form.ordered:
         ranks = _ranks(sides, stream)
         x_stored, y_asks = x_stored & ranks.has_x, y_asks & ranks.has_y
         ordered.append(_below(sides, ranks))
     x, y = ordered[-1]
-    size = max(int(x.max(initial=0)), int(y.max(initial=0))) + 1
-    x, y = _compact(x_code * size + x, y_code * size + y)
+    size = _size(x, y)
+    if form.equal:
+        x, y = _compact(x_code * size + x, y_code * size + y)
+        size = _size(x, y)
+    code = np.zeros(size, np.int64)
+    if form.equal:
+        code[x], code[y] = x_code, y_code
     # Only x's own keys need a place in the tree: a bound is how many of them are below it.
-    code = np.zeros(max(int(x.max(initial=-1)), int(y.max(initial=-1))) + 1, np.int64)
-    smaller = np.zeros(len(code) + 1, np.int32)
-    smaller[1:][x[x_stored]] = 1
+    smaller = np.zeros(size + 1, np.int32)
+    smaller[1:][x if x_stored.all() else x[x_stored]] = 1
     np.cumsum(smaller, out=smaller)
-    code[x], code[y] = x_code, y_code
-    codes = np.arange((int(code[-1]) if len(code) else -1) + 2)
     return Row(
         x_code=np.where(x_stored, x_code, -1),
         x_key=smaller[x],
         y_code=np.where(y_asks, y_code, -1),
         y_bound=smaller[y],
-        segment=smaller[np.searchsorted(code, codes)],
-        x_first=ordered[-2][0] if len(form.ordered) == 2 else x_code[:0],
-        y_first=ordered[-2][1] if len(form.ordered) == 2 else x_code[:0],
+        segment=smaller[np.searchsorted(code, np.arange(_size(x_code, y_code) + 1))],
+        x_first=ordered[0][0] if len(ordered) == 2 else x_code[:0],
+        y_first=ordered[0][1] if len(ordered) == 2 else y_code[:0],
     )
 
 
@@ -90,6 +92,11 @@ def _ranks(sides: Sides, stream: Stream) -> _Ranks:
     ranks = numbered([Numbers(values, np.zeros(len(values), bool))], len(values))
     assert ranks is not None
     return _Ranks(ranks[: len(one)], ranks[-len(two) :] if len(two) else ranks, ~x.null, ~y.null)
+
+
+def _size(x: Array, y: Array) -> int:
+    """More than any of these numbers."""
+    return max(int(x.max(initial=0)), int(y.max(initial=0))) + 1
 
 
 def _compact(x: Array, y: Array) -> tuple[Array, Array]:

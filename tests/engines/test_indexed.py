@@ -22,9 +22,9 @@ from pipeline.run import fit_events
 from tests.engines.test_against_oracle import many, report, same
 from tests.engines.test_online import one_type
 from tests.oracle import Event, Value, answer
-from tests.oracle_query import Binary, Const, Negated, Query, Term
+from tests.oracle_query import Aggregate, Atom, Binary, Const, Negated, Or, Plus, Query, Repeat, Seq, Term, Window
 from tests.product import as_columns, product_rows
-from tests.strategies import COMPARISONS, Shape, _attr, cases, operands
+from tests.strategies import COMPARISONS, Shape, _attr, aggregates, cases, once_in, operands, scopes, streams
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ ALIKE = Shape(semantics=("skip-till-any-match",), negations=0, conditions=("loca
 def compared(draw: st.DrawFn, x: str, y: str) -> Term:
     """A condition that an index may answer: x and y compared, or each of them with a constant."""
     roles = (x, y) if draw(st.booleans()) else (y, x)
-    kind = draw(st.sampled_from(["numbers"] * 4 + ["="] * 3 + ["!="] * 2 + ["texts", "alone", "mixed"]))
+    kind = draw(st.sampled_from(["numbers"] * 8 + ["="] * 4 + ["!="] * 2 + ["texts"] * 2 + ["alone", "mixed"]))
     if kind == "alone":
         parts = [Binary(draw(st.sampled_from(COMPARISONS)), draw(operands(role)), Const(1)) for role in roles]
         return Negated(Binary("OR", *parts))
@@ -63,17 +63,36 @@ def compared(draw: st.DrawFn, x: str, y: str) -> Term:
     return Binary(sign, left, right)
 
 
+A, B, C = Atom(("A",)), Atom(("B",)), Atom(("A", "B"), "C")
+PATTERNS = [
+    Plus(A),
+    Plus(Seq((Plus(A), B))),
+    Seq((A, Plus(C))),
+    Plus(Or((A, B))),
+    Seq((Plus(C), A)),
+    Repeat(C, 2, None),
+]
+
+
 @st.composite
 def compared_cases(draw: st.DrawFn) -> tuple[Query, list[Event]]:
-    """Windows with a SLIDE, and conditions on some of the automaton's edges."""
+    """Patterns of many trends, now and then any pattern, with conditions on at least one of its edges."""
     query, events = draw(cases(ALIKE))
+    if not draw(once_in(4)):
+        events = draw(streams(("A", "B")).filter(lambda events: len(events) >= 5))
+        window = Window(draw(st.sampled_from([100, 9, 8, 5])), 1, query.window.unit)
+        pattern = draw(st.sampled_from(PATTERNS))
+        measured = draw(st.lists(aggregates(sorted(next(scopes(pattern))[0])), max_size=3))
+        returns = tuple(dict.fromkeys([Aggregate("COUNT"), *measured]))
+        query = Query(pattern, window, returns, keys=query.keys, group_by=query.group_by)
     states = check(str(query)).automaton.states
     edges = sorted((str(states[v].variable), str(states[w].variable)) for v, w in check(str(query)).automaton.follow)
     where = list(query.where)
-    for x, y in draw(st.lists(st.sampled_from(edges), max_size=3)) if edges else ():
+    for x, y in draw(st.lists(st.sampled_from(edges), min_size=1, max_size=2)) if edges else ():
         where += draw(st.lists(compared(x, f"NEXT({y})"), min_size=1, max_size=3))
-    window = replace(query.window, slide=query.window.slide or draw(st.integers(1, query.window.within)))
-    return replace(query, where=tuple(where), window=window), events
+    within = query.window.within
+    slide = draw(st.sampled_from([within, max(within // 4, 1), draw(st.integers(1, within))]))
+    return replace(query, where=tuple(where), window=replace(query.window, slide=slide)), events
 
 
 def compare(case: tuple[Query, list[Event]], shared: bool) -> None:

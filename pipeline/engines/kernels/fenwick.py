@@ -154,4 +154,4 @@ def look_up(x: Keys, t: Trees, c: Cells, lookup: int, event: int, cell: int) -> 
 
 
 HELPERS = (sort_distinct, plant, position, tree_of, store, forget, look_up)
-INLINED = (tree_of, store, look_up)
+INLINED = (position, tree_of, store, look_up)
