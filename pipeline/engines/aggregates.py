@@ -27,9 +27,12 @@ def make_weights(measures: Measures) -> Weights:
     states, size = len(measures.automaton.states), measures.size
     sums = iter(range(len(measures.sums)))
     depth = max((len(column.limbs) for column in measures.sums), default=0)
-    digit = np.zeros((len(measures.sums), depth, size), np.int32)
-    for row, column in enumerate(measures.sums):
-        digit[row, : len(column.limbs)] = column.limbs
+    if len(measures.sums) == 1:
+        digit = measures.sums[0].limbs[None]
+    else:
+        digit = np.zeros((len(measures.sums), depth, size), np.int32)
+        for row, column in enumerate(measures.sums):
+            digit[row, : len(column.limbs)] = column.limbs
     measured = np.array(measures.states, bool).reshape(-1, states)
     return Weights(
         plain=np.logical_not(measured.any(axis=0)),

@@ -21,6 +21,8 @@ from pipeline.query.checked import Query
 
 Number = int | Approximate
 
+CHUNK = 1 << 20  # events that are taken at once
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -127,20 +129,20 @@ class Measures:
         states[list(self.automaton.named(variable))] = True
         self.states.append(states)
         if attribute is None:
-            self.weights.append(np.ones(self.size, np.int64))
+            self.weights.append(np.ones(self.size, bool))
             return
         column = self.columns[attribute]
         if kind == COUNT:
-            self.weights.append((~column.null).astype(np.int64))
+            self.weights.append(~column.null)
         elif kind == SUM:
             assert isinstance(column, Numbers)
-            self.weights.append(np.zeros(self.size, np.int64))
+            self.weights.append(np.broadcast_to(np.int64(0), self.size))
             self.sums.append(exact(column))
         else:
             none = NO_MINIMUM if kind == MINIMUM else NO_MAXIMUM
             values, ranks = (column.words, column.codes) if isinstance(column, Texts) else _ranked(column)
             self._values[attribute] = values
-            self.weights.append(np.where(column.null, none, ranks).astype(np.int64))
+            self.weights.append(np.where(column.null, none, ranks).astype(np.int32))
 
 
 _KINDS = {"COUNT": (COUNT,), "SUM": (SUM, COUNT), "AVG": (SUM, COUNT), "MIN": (MINIMUM,), "MAX": (MAXIMUM,)}
@@ -159,39 +161,43 @@ def exact(numbers: Numbers) -> Exact:
     >>> integers(exact(column).limbs.T), exact(column).exponent
     ([1, 6], -1)
     """
-    values = np.where(numbers.null, 0, numbers.values)
+    values = np.where(numbers.null, 0, numbers.values) if numbers.null.any() else numbers.values
     if values.dtype == np.float64:
         return _floats(values)
     size = max((int(value).bit_length() for value in (values.min(initial=0), values.max(initial=0))), default=0)
-    digits = range(size // BITS + 1)
-    limbs = np.array([(values >> (BITS * at)) & MASK for at in digits] + [values >> (BITS * len(digits))])
-    return Exact(limbs.astype(np.int64), 0, whole=True)
+    limbs = np.empty((size // BITS + 1, len(values)), np.int32)
+    for at, limb in enumerate(limbs):
+        digits = values >> (BITS * at)
+        limb[:] = digits if at == len(limbs) - 1 else digits & MASK
+    return Exact(limbs, 0, whole=True)
 
 
 def _floats(values: Array) -> Exact:
-    fractions, exponents = np.frexp(values)
-    digits = (fractions * 2.0**53).astype(np.int64)
-    low_zeros = np.where(digits == 0, 0, _trailing_zeros(digits))
-    digits >>= low_zeros
-    exponents = np.where(digits == 0, 0, exponents - 53 + low_zeros).astype(np.int64)
-    exponent = int(exponents[digits != 0].min()) if np.any(digits) else 0
-    shift = np.where(digits == 0, 0, exponents - exponent)
-    word, bit = shift // BITS, shift % BITS
-    limbs = np.zeros((int(word.max(initial=0)) + 4, len(values)), np.int64)
-    low, high = (digits & MASK) << bit, (digits >> BITS) << bit
-    every = np.arange(len(values))
-    limbs[word, every] += low & MASK
-    limbs[word + 1, every] += (low >> BITS) + (high & MASK)
-    limbs[word + 2, every] += high >> BITS
-    for at in range(len(limbs) - 1):
-        limbs[at + 1] += limbs[at] >> BITS
-        limbs[at] &= MASK
+    """Floats are integers times powers of two; the least of these powers becomes that of all."""
+    chunks = [slice(at, at + CHUNK) for at in range(0, len(values), CHUNK)]
+    powers = [_powers(values[chunk]) for chunk in chunks]
+    exponent, top = (pick((p[at] for p in powers), default=0) for at, pick in enumerate((min, max)))
+    limbs = np.zeros(((top - exponent) // BITS + 2, len(values)), np.int32)
+    for chunk in chunks:
+        fractions, exponents = np.frexp(values[chunk])
+        digits = (fractions * 2.0**53).astype(np.int64)
+        offset = exponent + 53 - exponents.astype(np.int64)
+        for at, limb in enumerate(limbs):
+            # What leaves 64 bits is not of this limb; the sign fills the bits above.
+            part = (digits >> np.clip(offset, 0, 63)) << np.clip(-offset, 0, 63)
+            limb[chunk] = part if at == len(limbs) - 1 else part & MASK
+            offset += BITS
     return Exact(limbs, exponent, whole=False)
 
 
-def _trailing_zeros(digits: Array) -> Array:
-    lowest = digits & -digits
-    return (np.frexp(lowest.astype(np.float64))[1] - 1).astype(np.int64)
+def _powers(values: Array) -> tuple[int, int]:
+    """The least and greatest power of two in some floats."""
+    values = values[values != 0]
+    fractions, exponents = np.frexp(values)
+    digits = (fractions * 2.0**53).astype(np.int64)
+    zeros = np.frexp((digits & -digits).astype(np.float64))[1] - 1
+    low = exponents - 53 + zeros
+    return (int(low.min()), int(exponents.max())) if len(values) else (0, 0)
 
 
 def _ranked(column: Numbers) -> tuple[list[Value], Array]:

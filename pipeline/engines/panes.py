@@ -21,6 +21,8 @@ from pipeline.engines.windows import ROW_BUFFER, RowBuffer, changes, make_window
 from pipeline.events import Array
 from pipeline.query.checked import Query
 
+MOST_ROWS = 64  # a map has the square of its rows in numbers
+
 
 class Given(Protocol):
     """Maps that are there already, one an event of the stream, in its order."""
@@ -161,6 +163,8 @@ def panes_pay(query: Query, stream: Stream) -> bool:
         return False
     nodes = Nodes(query, apart=window.slide is None)
     rows = int(node_rows(nodes)[0].max(initial=0)) + 1
+    if rows > MOST_ROWS:
+        return False
     span = int(stream.time.max() - stream.time.min()) + 1
     parts = len(stream.part_group)
     if window.slide is None:

@@ -256,3 +256,4 @@ HELPERS = (
     walk,
     give_result,
 )
+INLINED = (step_negation, negate, add_sources, step_time)

@@ -118,4 +118,4 @@ def trim_cell(c: Cells, a: int) -> None:
 
 
 HELPERS = (clear_cell, join_rank, add_cell, add_trend, has_trend, is_empty_cell, extend_cell, add_product, trim_cell)
-INLINED = (add_cell, add_trend, is_empty_cell)
+INLINED = (clear_cell, join_rank, add_cell, add_trend, is_empty_cell)
