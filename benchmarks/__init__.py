@@ -1,0 +1,1 @@
+"""How fast the engines are and what memory they take, on generated streams: `make bench`."""
