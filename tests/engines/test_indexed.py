@@ -241,6 +241,7 @@ def test_values_are_compared_exactly(values: list[int] | list[float], condition:
         ("S.price - NEXT(S).price > 1", "S → S: a scan"),
         ("(S.price < NEXT(S).price OR S.volume > NEXT(S).volume)", "S → S: a scan"),
         ("NOT (S.price < NEXT(S).price)", "S → S: a scan"),
+        ("S.a < NEXT(S).a AND S.b < NEXT(S).b AND S.c != NEXT(S).c", "S → S: a scan"),
     ],
 )
 def test_how_conditions_are_answered(condition: str, text: str) -> None:

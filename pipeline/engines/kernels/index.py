@@ -146,6 +146,7 @@ def extend(p: Plan, x: Keys, t: Trees, k: Work, c: Cells, w: Weights, event: int
     steps = 1 + int(p.into[state + 1] - p.into[state])
     if not is_empty_cell(c, cell):
         if since >= p.within:
+            # Trends of windows that are over count nowhere, but would make the numbers longer than any window's own.
             drop_slots(c, cell, (since - p.within) // p.slide + 1)
         if not w.plain[state]:
             extend_cell(c, w, cell, event, state)
