@@ -100,7 +100,7 @@ def measure(cases: Sequence[Case], ratios: Sequence[Ratio] = ()) -> list[Figure]
     times: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     for number in range(1, ROUNDS + 1):
         progress(f"  round {number} of {ROUNDS}")
-        for case in cases:
+        for case in cases if number % 2 else reversed(cases):  # so that no case always follows the same one
             times[case.name].append(case.run())
     rates = {case.name: _rate(case, times[case.name]) for case in cases}
     return [*rates.values(), *(_ratio(ratio, rates) for ratio in ratios)]
