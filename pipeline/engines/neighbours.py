@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pipeline.engines.aggregates import Found, Pool, make_weights
@@ -10,7 +12,6 @@ from pipeline.engines.contract import Cost, Limits, Row, overlap_refusal
 from pipeline.engines.edges import make_edges
 from pipeline.engines.kernels import extensions, numbers
 from pipeline.engines.kernels import neighbours as kernel
-from pipeline.engines.kernels.cells import add_trend, clear_cell
 from pipeline.engines.kernels.machine import Code
 from pipeline.engines.kernels.status import DONE, GROW
 from pipeline.engines.measures import Measures
@@ -56,8 +57,6 @@ class NeighbourAggregation:
         weights = make_weights(self.measures)
         self.work = _work(plan, self._extension(symbols, plan, edges, code))
         self.pool = Pool(self.measures, len(self.work.next), self.limits)
-        clear_cell(self.pool.cells, self.work.start)
-        add_trend(self.pool.cells, self.work.start, 0)
         found, register = Found(self.query, self.measures), self.work.register
         pauses = run(
             kernel.aggregate,
@@ -78,13 +77,18 @@ class NeighbourAggregation:
         """Where the time begins that first extends each event, by its states; under contiguous it is the next one."""
         if plan.contiguous:
             return np.empty((0, 0), np.int32)
-        index = _index(self.query.automaton, symbols, plan, edges)
+        register = np.zeros(extensions.REGISTERS, np.int64)
+        register[extensions.PART], register[extensions.AT] = len(self.stream.part_group), len(self.stream)
         extension = np.empty((int(np.diff(plan.bound).max(initial=0)), len(self.stream)), np.int32)
+        chain = plan.alone and _is_chain(edges)
+        arguments: tuple[Any, ...] = plan, edges, register, extension
+        if not chain:
+            arguments = plan, edges, _index(self.query.automaton, symbols, register, edges), extension, code
         pauses = run(
-            extensions.extend,
-            lambda: (plan, edges, index, extension, code),
+            extensions.chain if chain else extensions.extend,
+            lambda: arguments,
             self.limits,
-            lambda: f"next events were being looked for, {int(index.register[extensions.AT]):,} events are left",
+            lambda: f"next events were being looked for, {int(register[extensions.AT]):,} events are left",
             steps=len(self.stream),
         )
         assert list(pauses) == [DONE]
@@ -141,10 +145,22 @@ def _plan(query: Query, stream: Stream, symbols: Symbols) -> kernel.Plan:
         slide=window.slide,
         first_window=0 if window.in_events else -(2**62),
         contiguous=query.semantics is Semantics.CONTIGUOUS,
+        alone=len(states) == 1 and not _has_ties(stream),
     )
 
 
-def _index(automaton: Automaton, symbols: Symbols, plan: kernel.Plan, edges: kernel.Edges) -> extensions.Index:
+def _is_chain(edges: kernel.Edges) -> bool:
+    """Whether one state follows itself where a single column is in order."""
+    return edges.number.tolist() == [[0]] and bool(edges.x_key[0] == edges.y_key[0] >= 0 > edges.x_code[0])
+
+
+def _has_ties(stream: Stream) -> bool:
+    tied = stream.time[1:] == stream.time[:-1]
+    tied[stream.begins[1:-1] - 1] = False
+    return bool(tied.any())
+
+
+def _index(automaton: Automaton, symbols: Symbols, register: Array, edges: kernel.Edges) -> extensions.Index:
     (member,) = symbols.members
     follow = list(automaton.follow)
     known: dict[object, int] = {}
@@ -162,7 +178,7 @@ def _index(automaton: Automaton, symbols: Symbols, plan: kernel.Plan, edges: ker
     # What is found by an index keeps the search for the others short.
     out = sorted(range(len(follow)), key=lambda edge: (follow[edge][0], of_edge[edge] < 0))
     return extensions.Index(
-        register=np.array([len(plan.begins) - 1, len(plan.time), 0]),
+        register=register,
         out=np.searchsorted([follow[edge][0] for edge in out], np.arange(len(automaton.states) + 1)),
         out_edge=np.array(out, np.int64),
         target=np.array([w for _, w in follow], np.int64),
@@ -193,12 +209,11 @@ def _work(plan: kernel.Plan, extension: Array) -> kernel.Work:
     register = np.zeros(kernel.REGISTERS, np.int64)
     for lists in (kernel.PART, kernel.WAITING, kernel.RESULTS, kernel.FREE):
         register[lists] = -1
-    register[kernel.USED], register[kernel.SPARE] = ROW_BUFFER + 1, CELLS - 1
+    register[kernel.USED], register[kernel.SPARE] = ROW_BUFFER, CELLS
     live = 1 << (plan.within // plan.slide + 1).bit_length()
     cells = ROW_BUFFER + CELLS
     return kernel.Work(
         register=register,
-        start=ROW_BUFFER,
         plenty=live * (int(np.diff(plan.bound).max(initial=0)) + 1),
         extension=extension,
         head=np.full(1 if plan.contiguous else len(plan.time) + 1, -1, np.int32),

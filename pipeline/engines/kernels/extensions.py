@@ -18,7 +18,9 @@ from pipeline.engines.kernels.status import DONE, MORE
 from pipeline.events import Array
 
 NEAR = 8  # steps from the top of a stack, before the search begins to halve it
-PART, AT, SLIDE = range(3)  # registers: partitions and events that are left, where the present slide begins
+# Registers: partitions and events that are left, where the present slide begins, the nearest later event.
+PART, AT, SLIDE, NEAREST = range(4)
+REGISTERS = 4
 
 
 class Index(NamedTuple):
@@ -146,6 +148,40 @@ def extend(p: Plan, e: Edges, n: Index, extension: Array, code: Code, steps: int
         for y in range(tie, stop):
             add(p, e, n, y, tie, end)
         r[AT] = tie
+    return MORE
+
+
+def chain(p: Plan, e: Edges, r: Array, extension: Array, steps: int) -> int:
+    """The same for a chain: an event is extended by the next lesser one, to which those that are not less lead."""
+    key, found = e.key[e.x_key[0]], extension[0]
+    sign, loose = e.sign[0], e.loose[0]
+    while steps > 0:
+        begin = p.begins[r[PART]]
+        if r[AT] == begin:
+            r[PART] -= 1
+            if r[PART] < 0:
+                return DONE
+            r[NEAREST], r[SLIDE] = -1, 2**62
+            continue
+        slide, near = r[SLIDE], r[NEAREST]
+        x = r[AT]
+        while x > begin and steps > 0:
+            x -= 1
+            steps -= 1
+            found[x] = -1
+            high = sign * key[x]
+            if p.bound[p.symbol[x]] == p.bound[p.symbol[x] + 1] or high != high:
+                continue
+            y = near
+            while y >= 0 and (sign * key[y] > high or (not loose and sign * key[y] == high)):
+                y = found[y]
+                steps -= 1
+            near = x
+            if p.place[x] < slide:
+                slide = p.place[x] // p.slide * p.slide
+            if y >= 0 and p.place[y] < slide + p.within:
+                found[x] = y
+        r[AT], r[SLIDE], r[NEAREST] = x, slide, near
     return MORE
 
 

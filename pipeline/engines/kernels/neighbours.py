@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipeline.engines.kernels.cells import Cells, Weights, add_cell, clear_cell, extend_cell
+from pipeline.engines.kernels.cells import Cells, Weights, add_cell, add_trend, clear_cell, extend_cell
 from pipeline.engines.kernels.machine import Code, holds
 from pipeline.engines.kernels.numbers import LARGEST, clear, is_crowded
 from pipeline.engines.kernels.status import DONE, DRAIN, GROW, MORE
@@ -36,6 +36,7 @@ class Plan(NamedTuple):
     slide: int
     first_window: int  # the least number of a window
     contiguous: bool
+    alone: bool  # no two events at one time, and one state: no other event or state extends what an event does
 
 
 class Edges(NamedTuple):
@@ -57,7 +58,6 @@ class Work(NamedTuple):
     """What the loop writes besides the cells."""
 
     register: Array
-    start: int  # the cell of one trend without events
     plenty: int  # as many cells as any event may need
     extension: Array  # skip-till-next-match: per state of its symbol and event, where the time begins that extends it
     head: Array  # the list of the time that begins at an event; contiguous: only of the next time
@@ -173,31 +173,39 @@ def gather(p: Plan, e: Edges, k: Work, c: Cells, code: Code, y: int, state: int)
     """Add up what an event extends, by slides; the list of its cells, and the number of steps taken."""
     r = k.register
     mask = len(k.own) - 1
-    mine = -1
-    if p.first[state]:
-        mine = take(k, c, r[LAST], mine)
-        k.own[r[LAST] & mask] = mine
-        add_cell(c, mine, k.start)
-    x = v = -1
-    fit = False
+    mine = x = v = -1
+    certain = p.alone and not p.contiguous  # what waits for this time waits for this event
+    fit = certain
     steps = 1
     cell = r[WAITING]
+    if p.alone:
+        r[WAITING] = -1
     while cell >= 0:
+        behind = k.next[cell]
         slide = k.slide[cell]
-        if slide >= r[FIRST]:
-            if k.event[cell] != x or k.state[cell] != v:
-                x = k.event[cell]
-                v = k.state[cell]
-                edge = e.number[v, state]
-                fit = edge >= 0 and fits(e, code, edge, x, y)
-            if fit:
-                own = k.own[slide & mask]
+        own = k.own[slide & mask]
+        if not certain and (k.event[cell] != x or k.state[cell] != v):
+            x = k.event[cell]
+            v = k.state[cell]
+            edge = e.number[v, state]
+            fit = edge >= 0 and fits(e, code, edge, x, y)
+        if fit and slide >= r[FIRST] and own < 0 and p.alone:  # nothing else needs the cell: it becomes the event's own
+            k.next[cell] = mine
+            k.own[slide & mask] = mine = cell
+        else:
+            if fit and slide >= r[FIRST]:
                 if own < 0:
-                    mine = own = take(k, c, slide, mine)
-                    k.own[slide & mask] = own
+                    k.own[slide & mask] = mine = own = take(k, c, slide, mine)
                 add_cell(c, own, cell)
+            if p.alone:
+                give_back(k, cell)
         steps += 1
-        cell = k.next[cell]
+        cell = behind
+    if p.first[state]:
+        own = k.own[r[LAST] & mask]
+        if own < 0:
+            k.own[r[LAST] & mask] = mine = own = take(k, c, r[LAST], mine)
+        add_trend(c, own, 0)
     return mine, steps
 
 

@@ -92,7 +92,10 @@ def plus(n: Numbers, a: int, b: int) -> None:
     bound = n.bound[a] + n.bound[b]
     size = n.size[b]
     before = n.size[a]
-    if size >= 0 and before >= 0 and bound <= LIMIT:
+    if size == 1 and before == 1 and n.slots == 1 and bound <= LIMIT:  # most often, and without a loop
+        n.digits[a, 0] += n.digits[b, 0]
+        n.bound[a] = bound
+    elif size >= 0 and before >= 0 and bound <= LIMIT:
         both = min(size, before) * n.slots
         for at in range(both):
             n.digits[a, at] += n.digits[b, at]
@@ -130,6 +133,9 @@ def plus_one(n: Numbers, a: int, slot: int) -> None:
     if n.size[a] > 0 and n.bound[a] < LIMIT:
         n.digits[a, slot] += 1
         n.bound[a] += 1
+    elif n.size[a] == 0 and n.slots == 1:
+        n.digits[a, 0] = n.size[a] = n.bound[a] = 1
+        n.register[LARGEST] = max(n.register[LARGEST], 1)
     elif n.size[a] >= 0 or n.exponent[a, slot] <= STEP:
         plus_one_slowly(n, a, slot)
 
