@@ -152,6 +152,7 @@ def make_affine(
         state=np.nonzero(members)[1],
         quick=_quick(members, offer, nodes, measures) if quick else np.full(len(members), kernel.GENERAL),
         offer=offer,
+        offers=np.any(offer, axis=1),
         into=np.searchsorted([w for _, w in edges], np.arange(states + 1)),
         source=_integers(v for v, _ in edges),
         open=_integers(opens),
@@ -163,7 +164,7 @@ def make_affine(
         start=nodes.start.base if nodes.start else 0,
         start_width=nodes.start.width if nodes.start else 0,
         final=nodes.final,
-        final_base=_integers(nodes.ended[v].base if v in nodes.ended else -1 for v in range(states)),
+        final_base=_integers(_final(nodes, v) for v in range(states)),
         allows=np.array(nodes.allows, bool),
         carrier=_integers(carrier.base for carrier in carriers),
         carrier_width=_integers(carrier.width for carrier in carriers),
@@ -207,6 +208,12 @@ def _quick(members: Array, offer: Array, nodes: Nodes, measures: Measures) -> Ar
         alone = (members.sum(axis=1) == 1) & ~(members & measured).any(axis=1)
         quick[alone] = members.argmax(axis=1)[alone]
     return quick
+
+
+def _final(nodes: Nodes, state: int) -> int:
+    if state in nodes.ended:
+        return nodes.ended[state].base
+    return nodes.final if state in nodes.query.automaton.last else -1
 
 
 def _is_guarded(ends: Any, state: int) -> bool:

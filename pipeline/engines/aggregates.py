@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -193,10 +194,10 @@ class Found:
         found = {key: row for key, row in self._found.items() if row[-1] or window.slide is not None}
         columns = list(zip(*found.values(), strict=True)) or [()] * len(self._join)
         values = [self._measures.values(aggregate, columns[0], columns[1:-1]) for aggregate in self._query.aggregates]
-        return [
-            Row(*window.bounds(number), group, tuple(column[at] for column in values))
-            for at, (number, group) in enumerate(found)
-        ]
+        starts, ends = window.bounds(np.array([number for number, _ in found], np.int64))
+        groups = (group for _, group in found)
+        by_row = zip(*values, strict=True) if values else repeat((), len(found))
+        return list(map(Row._make, zip(starts.tolist(), ends.tolist(), groups, by_row, strict=True)))
 
 
 _JOIN: dict[int, Callable[[Any, Any], Any]] = {COUNT: operator.add, SUM: operator.add, MINIMUM: min, MAXIMUM: max}

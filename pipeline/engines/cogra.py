@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from pipeline.engines.affine import WindowAggregation, affine_refusal
 from pipeline.engines.contract import Cost, Limits, Refusal, Row
+from pipeline.engines.neighbours import NeighbourAggregation
+from pipeline.engines.neighbours import refusal as neighbour_refusal
 from pipeline.engines.online import Aggregation, online_refusal
 from pipeline.engines.stream import Stream
 from pipeline.query.automaton import FREE
@@ -59,4 +61,6 @@ class Cogra:
         """The rows of every group and window in which a trend finished."""
         if affine_refusal(query) is None:
             return WindowAggregation(query, stream, limits, cost).rows()
+        if query.tree.slide == query.tree.within and neighbour_refusal(query) is None:
+            return NeighbourAggregation(query, stream, limits, cost).rows()
         return Aggregation(query, stream, limits, cost, coarse=True).rows()

@@ -23,6 +23,7 @@ from pipeline.engines.kernels import (
     neighbours,
     numbers,
     online,
+    order,
     panes,
     sase,
     slots,
@@ -34,6 +35,7 @@ from pipeline.engines.kernels.status import DONE, MORE
 PLAIN_STEPS = 20_000  # a shorter loop ends in Python before numba is loaded
 # Modules with HELPERS.
 KERNELS: tuple[Any, ...] = (
+    order,
     numbers,
     cells,
     windows,

@@ -133,10 +133,10 @@ class _Search:
         ]
         trends = work.row_count[:count].tolist()
         values = [self.scan.measures.values(aggregate, trends, measured) for aggregate in self.query.aggregates]
-        windows = map(self.scan.stream.window.bounds, work.row_window[:count].tolist())
+        windows = (bounds.tolist() for bounds in self.scan.stream.window.bounds(work.row_window[:count]))
         groups = work.row_group[:count].tolist()
         by_row: Iterable[tuple[Value, ...]] = zip(*values, strict=True) if values else repeat(())
-        return [Row(start, end, group, row) for (start, end), group, row in zip(windows, groups, by_row, strict=False)]
+        return list(map(Row._make, zip(*windows, groups, by_row, strict=False)))
 
     def take_trends(self) -> Iterator[Trend]:
         """The trends built since the last time."""

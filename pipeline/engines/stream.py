@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.engines.evaluate import holds, take
+from pipeline.engines.kernels.order import sort
+from pipeline.engines.kernels.status import DONE
 from pipeline.errors import QueryError
 from pipeline.events import Array, Clock, Column, Events, Texts
 from pipeline.query import tree
@@ -26,8 +28,8 @@ class Window:
     slide: int | None
     in_events: bool
 
-    def bounds(self, number: int) -> tuple[int, int]:
-        """Start and end of a window: by its number k, or without SLIDE by the time t that it ends at."""
+    def bounds(self, number: Array) -> tuple[Array, Array]:
+        """Starts and ends of windows: by their numbers k, or without SLIDE by the times t that they end at."""
         if self.slide is None:
             return number - self.within, number
         return number * self.slide, number * self.slide + self.within
@@ -114,20 +116,18 @@ def make_stream(query: Query, events: Events) -> Stream:
         order = position if order is None else order[position]
     size = len(time) if order is None else len(order)
     part = numbered([_taken(events.attributes[key], order) for key in query.keys], size)
-    if part is not None and np.any(part[1:] < part[:-1]):
-        by_part = _sorted_order(part)
-        part = part[by_part]
-        order = by_part if order is None else order[by_part]
-        position = None if position is None else position[by_part]
     if part is None:
         begins = np.array([0, size] if size else [0])
     else:
-        begins = np.searchsorted(part, np.arange(int(part.max(initial=-1)) + 2))
+        begins = np.concatenate([[0], np.cumsum(np.bincount(part))])
+        if np.any(part[1:] < part[:-1]):
+            by_part = _sorted_order(part, begins)
+            order = by_part if order is None else order[by_part]
+            position = None if position is None else position[by_part]
     columns = {name: _taken(column, order) for name, column in events.attributes.items()}
     keys = [take(columns[name], begins[:-1]) for name in query.group_by]
     group = numbered(keys, len(begins) - 1)
-    if group is None:
-        group = np.zeros(len(begins) - 1, np.int64)
+    group = np.zeros(len(begins) - 1, np.int64) if group is None else group.astype(np.int64)
     first = np.unique(group, return_index=True)[1]
     return Stream(
         order=order,
@@ -187,8 +187,9 @@ def numbered(columns: Sequence[Column], size: int) -> Array | None:
     """Number the distinct combinations of values, which have no nulls, in their order; None: there are no columns."""
     number = None
     for column in columns:
-        codes = column.codes.astype(np.int64) if isinstance(column, Texts) else _codes(column.values)
-        number = compact(codes if number is None else number * (int(codes.max(initial=-1)) + 1) + codes)
+        codes = column.codes if isinstance(column, Texts) else _codes(column.values)
+        radix = np.int64(codes.max(initial=-1)) + 1
+        number = compact(codes if number is None else number * radix + codes)
     return number
 
 
@@ -196,28 +197,36 @@ def compact(numbers: Array) -> Array:
     """The same numbers without gaps, in their order."""
     most = int(numbers.max(initial=-1)) + 1
     if most > 4 * len(numbers) + 1000:
-        return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+        return np.unique(numbers, return_inverse=True)[1].astype(np.int32)
     used = np.zeros(most, bool)
     used[numbers] = True
-    return numbers if used.all() else (np.cumsum(used) - 1)[numbers]
+    return numbers if used.all() else (np.cumsum(used, dtype=np.int32) - np.int32(1))[numbers]
 
 
 def _codes(values: Array) -> Array:
     if values.dtype == object:
-        return np.unique(values, return_inverse=True)[1].astype(np.int64)
-    # Arrow numbers values by hashing, which is faster than sorting them all.
-    encoded = pa.array(values).dictionary_encode()
+        return np.unique(values, return_inverse=True)[1].astype(np.int32)
+    # Arrow numbers values by hashing, which is faster than sorting them all; to it, -0.0 is not 0.0.
+    encoded = pa.array(values + 0.0 if values.dtype == np.float64 else values).dictionary_encode()
     order = np.argsort(encoded.dictionary.to_numpy(), kind="stable")
-    rank = np.empty(len(order), np.int64)
+    rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
     codes: Array = rank[encoded.indices.to_numpy()]
     return codes
 
 
-def _sorted_order(numbers: Array) -> Array:
-    """The stable order of small numbers, 16 bits at a time, which numpy sorts in linear time."""
-    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
-    for shift in range(16, int(numbers.max()).bit_length(), 16):
-        digit = ((numbers >> shift) & 0xFFFF).astype(np.uint16)
-        order = order[np.argsort(digit[order], kind="stable")]
+def _sorted_order(numbers: Array, begins: Array) -> Array:
+    """The stable order of numbers, where it is known at which place each of them begins."""
+    from pipeline.engines.compiled import run
+    from pipeline.engines.contract import Limits
+
+    order, register, place = np.empty(len(numbers), np.int64), np.zeros(1, np.int64), begins.copy()
+    pauses = run(
+        sort,
+        lambda: (numbers, place, order, register),
+        Limits(),
+        lambda: "events were being sorted",
+        steps=len(numbers),
+    )
+    assert list(pauses) == [DONE]
     return order

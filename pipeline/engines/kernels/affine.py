@@ -31,6 +31,7 @@ class Affine(NamedTuple):
     state: Array
     quick: Array  # per symbol: the state that alone is changed, by addition alone; or NOTHING, or GENERAL
     offer: Array  # per symbol and negated pattern: its states, as bits
+    offers: Array  # per symbol: whether there are any
     into: Array  # where the edges into each state begin; one from the state itself comes first
     source: Array
     open: Array  # per edge: where it is said for which nodes of its source it may be taken, in `allows`; -1: for all
@@ -42,7 +43,7 @@ class Affine(NamedTuple):
     start: int  # the first node of the guarded beginning
     start_width: int
     final: int  # the node of finished trends, if they are kept apart from their states; -1
-    final_base: Array  # per state whose end is guarded, the same
+    final_base: Array  # per state, where trends that end there are kept, if apart; -1
     allows: Array
     carrier: Array  # first node of each carrier that has several
     carrier_width: Array
@@ -89,9 +90,8 @@ def step_negation(a: Affine, number: int, bits: int, offer: int) -> int:
 def negate(a: Affine, c: Cells, at: int, begin: int, end: int) -> None:
     """Let the nodes see the negated events of one time."""
     any_offer = False
-    for number in range(a.offer.shape[1]):
-        for event in range(begin, end):
-            any_offer |= a.offer[a.symbol[event], number] != 0
+    for event in range(begin, end):
+        any_offer |= a.offers[a.symbol[event]]
     if not any_offer:
         return
     for k in range(len(a.carrier)):
@@ -141,14 +141,14 @@ def step_time(a: Affine, c: Cells, w: Weights, at: int, begin: int, end: int) ->
                 a.touched[states + count] = state
                 count += 1
                 clear_cell(c, a.fresh + state)
-            if w.plain[state]:
-                add_sources(a, c, at, state, a.fresh + state)
-            else:
-                clear_cell(c, a.scratch)
-                add_sources(a, c, at, state, a.scratch)
-                if not is_empty_cell(c, a.scratch):
-                    extend_cell(c, w, a.scratch, event, state)
-                    add_cell(c, a.fresh + state, a.scratch)
+            to = a.fresh + state
+            if not w.plain[state]:
+                to = a.scratch
+                clear_cell(c, to)
+            add_sources(a, c, at, state, to)
+            if to == a.scratch and not is_empty_cell(c, to):
+                extend_cell(c, w, to, event, state)
+                add_cell(c, a.fresh + state, to)
     if a.semantics == NEXT:
         for t in range(count):
             state = a.touched[states + t]
@@ -161,7 +161,8 @@ def step_time(a: Affine, c: Cells, w: Weights, at: int, begin: int, end: int) ->
         for v in range(states):
             for q in range(a.width[v]):
                 clear_cell(c, at + a.base[v] + q)
-    negate(a, c, at, begin, end)
+    if len(a.carrier) > 0:
+        negate(a, c, at, begin, end)
     for t in range(count):
         state = a.touched[states + t]
         a.touched[state] = 0
@@ -169,10 +170,9 @@ def step_time(a: Affine, c: Cells, w: Weights, at: int, begin: int, end: int) ->
         if is_empty_cell(c, fresh):
             continue
         add_cell(c, at + a.base[state], fresh)
-        if a.last[state] == GUARDED and a.final_base[state] >= 0:
-            add_cell(c, at + a.final_base[state], fresh)
-        elif a.last[state] == FREE and a.final >= 0:
-            add_cell(c, at + a.final, fresh)
+        final = a.final_base[state]
+        if final >= 0:
+            add_cell(c, at + final, fresh)
 
 
 def ends_here(a: Affine, c: Cells, s: Windows, r: Array) -> bool:
@@ -256,4 +256,4 @@ HELPERS = (
     walk,
     give_result,
 )
-INLINED = (step_negation, negate, add_sources, step_time)
+INLINED = (add_sources, step_time)

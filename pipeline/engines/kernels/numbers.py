@@ -219,9 +219,9 @@ def rest_of(factor: Array, shift: int, size: int) -> tuple[float, int]:
 
 def is_zero(n: Numbers, a: int, slot: int) -> bool:
     """Whether a slot holds zero."""
+    settle(n, a)
     if n.size[a] < 0:
         return bool(n.mantissa[a, slot] == 0)
-    settle(n, a)
     zero = True
     for at in range(slot, n.size[a] * n.slots, n.slots):
         zero &= n.digits[a, at] == 0

@@ -216,21 +216,21 @@ def step(a: Affine, g: Panes, s: Windows, rows: Rows, m: Cells, v: Cells, w: Wei
     """Do what is next in a window; the number of steps taken."""
     r = rows.register
     taken = 0
-    if r[PHASE] == BUILD:
+    if r[PHASE] == BUILD or r[PHASE] == LAST:
         # Without SLIDE the window's last time is taken after all the others.
-        if r[EVENT] < r[HIGH] and (s.slide > 0 or s.place[r[EVENT]] < r[WINDOW]):
+        if r[PHASE] == LAST or (r[EVENT] < r[HIGH] and (s.slide > 0 or s.place[r[EVENT]] < r[WINDOW])):
             taken = build(a, g, s, r, m, w, r[HIGH], steps)
             if r[EVENT] == r[PANE_END]:
-                r[PHASE] = BACK
+                r[PHASE] = BACK if r[PHASE] == BUILD else LAST_BACK
         elif r[LO] > r[MID]:
             r[PHASE] = FRONT
             r[FLIP] = r[HI]
             make_identity(a, g, m, g.back[2])
         else:
             r[PHASE] = RESULT
-    elif r[PHASE] == BACK:
+    elif r[PHASE] == BACK or r[PHASE] == LAST_BACK:
         if push_back(a, g, r, m):
-            r[PHASE] = BUILD
+            r[PHASE] = BUILD if r[PHASE] == BACK else LAST_RESULT
     elif r[PHASE] == FRONT:
         if r[FLIP] > r[LO]:
             flip(a, g, r, m, v)
@@ -244,13 +244,6 @@ def step(a: Affine, g: Panes, s: Windows, rows: Rows, m: Cells, v: Cells, w: Wei
             for at in range(len(a.result)):
                 add_cell(v, g.result, g.vector + a.result[at])
             r[PHASE] = GIVE if r[EVENT] == r[HIGH] else LAST
-    elif r[PHASE] == LAST:
-        taken = build(a, g, s, r, m, w, r[HIGH], steps)
-        if r[EVENT] == r[HIGH]:
-            r[PHASE] = LAST_BACK
-    elif r[PHASE] == LAST_BACK:
-        if push_back(a, g, r, m):
-            r[PHASE] = LAST_RESULT
     elif r[PHASE] == LAST_RESULT:
         if add_last(a, g, r, m, v):
             r[PHASE] = GIVE
