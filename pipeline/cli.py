@@ -204,10 +204,10 @@ def _check(options: argparse.Namespace) -> int:
 
 def _engines(_: argparse.Namespace) -> int:
     from pipeline.engines.choice import ENGINES
-    from pipeline.output import aligned
 
-    rows = [[engine.name, engine.source, engine.idea, engine.can] for engine in ENGINES]
-    _print(aligned(["engine", "from", "idea", "can run"], rows, set()))
+    for engine in ENGINES:
+        about = (engine.idea, f"runs {engine.can}", f"from {engine.source}")
+        _print(f"{engine.name if number == 0 else '':<7}{line}" for number, line in enumerate(about))
     return 0
 
 

@@ -149,7 +149,7 @@ def make_affine(
         time=stream.time if stream else np.zeros(0, np.int64),
         symbol=symbols.symbol,
         member=np.concatenate([[0], np.cumsum(members.sum(axis=1))]),
-        state=np.nonzero(members)[1],
+        state=np.ascontiguousarray(np.nonzero(members)[1]),
         quick=_quick(members, offer, nodes, measures) if quick else np.full(len(members), kernel.GENERAL),
         offer=offer,
         offers=np.any(offer, axis=1),

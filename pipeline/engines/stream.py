@@ -220,10 +220,11 @@ def _sorted_order(numbers: Array, begins: Array) -> Array:
     from pipeline.engines.compiled import run
     from pipeline.engines.contract import Limits
 
+    codes = numbers.astype(np.int32, copy=False)
     order, register, place = np.empty(len(numbers), np.int64), np.zeros(1, np.int64), begins.copy()
     pauses = run(
         sort,
-        lambda: (numbers, place, order, register),
+        lambda: (codes, place, order, register),
         Limits(),
         lambda: "events were being sorted",
         steps=len(numbers),
