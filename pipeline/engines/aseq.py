@@ -154,8 +154,11 @@ class Counting:
         negates = self._negates(negated)
         matters = np.logical_or.reduce(np.hstack([self.member, negates]), axis=1)
         kept = np.flatnonzero(matters[self.symbol])
-        self.windows = windows._replace(place=stream.place[kept], begins=np.searchsorted(kept, windows.begins))
-        self.plan = self._plan(kept, negates)
+        columns = (stream.time, stream.place, self.symbol)
+        # Where all events matter, the stream's own columns do.
+        time, place, symbol = (column if len(kept) == len(stream) else column[kept] for column in columns)
+        self.windows = windows._replace(place=place, begins=np.searchsorted(kept, windows.begins))
+        self.plan = self._plan(kept, time, symbol, negates)
         sets = self._most_sets()
         cells = sets * (self.plan.empty + self.plan.rounds * self.plan.counters)
         self.pool = Pool(self.measures, 2 * cells + 2 + ROW_BUFFER, limits)
@@ -199,14 +202,14 @@ class Counting:
             negates[:, number] = members[number][:, sorted(alone or ())].any(axis=1)
         return negates
 
-    def _plan(self, kept: Array, negates: Array) -> kernel.Plan:
+    def _plan(self, kept: Array, time: Array, symbol: Array, negates: Array) -> kernel.Plan:
         automaton, prefixes = self.query.automaton, Prefixes(self.query.automaton)
         states, empty = range(len(automaton.states)), prefixes.empty
         extended = [prefixes.extended[state] for state in states]
         return kernel.Plan(
             kept,
-            self.stream.time[kept],
-            self.symbol[kept],
+            time,
+            symbol,
             *_lists(map(np.flatnonzero, self.member)),
             *_lists(map(np.flatnonzero, negates)),
             *_lists(prefixes.opened.get(state, ()) for state in states),
