@@ -145,7 +145,7 @@ def _plan(query: Query, stream: Stream, symbols: Symbols) -> kernel.Plan:
         slide=window.slide,
         first_window=0 if window.in_events else -(2**62),
         contiguous=query.semantics is Semantics.CONTIGUOUS,
-        alone=len(states) == 1 and not _has_ties(stream),
+        alone=query.semantics is Semantics.NEXT and len(states) == 1 and not _has_ties(stream),
     )
 
 

@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     slide: int
     first_window: int  # the least number of a window
     contiguous: bool
-    alone: bool  # no two events at one time, and one state: no other event or state extends what an event does
+    alone: bool  # skip-till-next-match, one state, no two events at a time: what waits for a time waits for its event
 
 
 class Edges(NamedTuple):
@@ -174,8 +174,11 @@ def gather(p: Plan, e: Edges, k: Work, c: Cells, code: Code, y: int, state: int)
     r = k.register
     mask = len(k.own) - 1
     mine = x = v = -1
-    certain = p.alone and not p.contiguous  # what waits for this time waits for this event
-    fit = certain
+    if p.first[state] and not p.alone:
+        mine = take(k, c, r[LAST], mine)
+        k.own[r[LAST] & mask] = mine
+        add_trend(c, mine, 0)
+    fit = p.alone
     steps = 1
     cell = r[WAITING]
     if p.alone:
@@ -183,25 +186,26 @@ def gather(p: Plan, e: Edges, k: Work, c: Cells, code: Code, y: int, state: int)
     while cell >= 0:
         behind = k.next[cell]
         slide = k.slide[cell]
-        own = k.own[slide & mask]
-        if not certain and (k.event[cell] != x or k.state[cell] != v):
-            x = k.event[cell]
-            v = k.state[cell]
-            edge = e.number[v, state]
-            fit = edge >= 0 and fits(e, code, edge, x, y)
-        if fit and slide >= r[FIRST] and own < 0 and p.alone:  # nothing else needs the cell: it becomes the event's own
-            k.next[cell] = mine
-            k.own[slide & mask] = mine = cell
-        else:
-            if fit and slide >= r[FIRST]:
-                if own < 0:
+        if slide >= r[FIRST]:
+            if not p.alone and (k.event[cell] != x or k.state[cell] != v):
+                x = k.event[cell]
+                v = k.state[cell]
+                edge = e.number[v, state]
+                fit = edge >= 0 and fits(e, code, edge, x, y)
+            if fit:
+                own = k.own[slide & mask]
+                if own < 0 and p.alone:  # nothing else needs the cell: it becomes the event's own
+                    k.next[cell] = mine
+                    k.own[slide & mask] = mine = own = cell
+                elif own < 0:
                     k.own[slide & mask] = mine = own = take(k, c, slide, mine)
-                add_cell(c, own, cell)
-            if p.alone:
-                give_back(k, cell)
+                if own != cell:
+                    add_cell(c, own, cell)
+        if p.alone and mine != cell:
+            give_back(k, cell)
         steps += 1
         cell = behind
-    if p.first[state]:
+    if p.first[state] and p.alone:
         own = k.own[r[LAST] & mask]
         if own < 0:
             k.own[r[LAST] & mask] = mine = own = take(k, c, r[LAST], mine)
