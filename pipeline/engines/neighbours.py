@@ -80,7 +80,7 @@ class NeighbourAggregation:
         register = np.zeros(extensions.REGISTERS, np.int64)
         register[extensions.PART], register[extensions.AT] = len(self.stream.part_group), len(self.stream)
         extension = np.empty((int(np.diff(plan.bound).max(initial=0)), len(self.stream)), np.int32)
-        chain = plan.alone and _is_chain(edges)
+        chain = plan.alone and len(extension) > 0 and _is_chain(edges)
         arguments: tuple[Any, ...] = plan, edges, register, extension
         if not chain:
             arguments = plan, edges, _index(self.query.automaton, symbols, register, edges), extension, code
