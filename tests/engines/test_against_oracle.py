@@ -27,7 +27,7 @@ ENGINES: dict[str, Shape] = {
 RUN_EVERYTHING = ("auto", "sase")
 
 many = settings(
-    max_examples=int(os.environ.get("TRENDS_EXAMPLES", "500")),
+    max_examples=int(os.environ.get("TRENDS_EXAMPLES", "150")),
     deadline=None,
     derandomize=False,
     print_blob=True,
