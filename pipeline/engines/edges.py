@@ -105,7 +105,7 @@ class _Columns:
             null = np.logical_or.reduce([np.isnan(value) for value in values])
             # Zero and minus zero are equal.
             plain = [Numbers(np.where(null, 0.0, value + 0.0), null) for value in values]
-            codes = numbered(plain, len(null))
+            codes = numbered(plain)
             assert codes is not None
             codes = np.where(null, -1, codes).astype(np.int32)
             first = codes[: len(self.stream)]
@@ -119,7 +119,7 @@ class _Columns:
         one, two = evaluate.common(left, right, tree.Comparison(op, x, y))
         if evaluate.is_wide(one) or evaluate.is_wide(two):
             both = one if left is right else np.concatenate([one, two])
-            ranks = numbered([Numbers(both, np.zeros(len(both), bool))], len(both))
+            ranks = numbered([Numbers(both, np.zeros(len(both), bool))])
             assert ranks is not None
             one, two = ranks[: len(one)], ranks[-len(two) :]
         first = _nulled(one, left)

@@ -89,7 +89,7 @@ def _ranks(sides: Sides, stream: Stream) -> _Ranks:
     values = one if one is two else np.concatenate([one, two])
     if values.dtype == np.float64:
         values = values + 0.0  # -0.0 equals 0.0 but is not hashed as it is
-    ranks = numbered([Numbers(values, np.zeros(len(values), bool))], len(values))
+    ranks = numbered([Numbers(values, np.zeros(len(values), bool))])
     assert ranks is not None
     return _Ranks(ranks[: len(one)], ranks[-len(two) :] if len(two) else ranks, ~x.null, ~y.null)
 

@@ -50,9 +50,7 @@ class IndexedAggregation:
 
     def __init__(self, query: Query, stream: Stream, limits: Limits, cost: Cost) -> None:
         self.query, self.stream, self.limits, self.cost = query, stream, limits, cost
-        self.measures = Measures(query.automaton, dict(stream.columns), len(stream))
-        for aggregate in query.aggregates:
-            self.measures.need(aggregate)
+        self.measures = Measures.needed(query, stream)
         self.weights = make_weights(self.measures)
         lookups = _lookups(query)
         self.keys, self.halves = self._keys(lookups)

@@ -45,9 +45,7 @@ class NeighbourAggregation:
 
     def __init__(self, query: Query, stream: Stream, limits: Limits, cost: Cost) -> None:
         self.query, self.stream, self.limits, self.cost = query, stream, limits, cost
-        self.measures = Measures(query.automaton, dict(stream.columns), len(stream))
-        for aggregate in query.aggregates:
-            self.measures.need(aggregate)
+        self.measures = Measures.needed(query, stream)
 
     def rows(self) -> list[Row]:
         """The rows of every group and window in which a trend finished."""

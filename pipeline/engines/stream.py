@@ -115,7 +115,7 @@ def make_stream(query: Query, events: Events) -> Stream:
         position = np.arange(len(time)) if kept is None else np.flatnonzero(kept if order is None else kept[order])
         order = position if order is None else order[position]
     size = len(time) if order is None else len(order)
-    part = numbered([_taken(events.attributes[key], order) for key in query.keys], size)
+    part = numbered([_taken(events.attributes[key], order) for key in query.keys])
     if part is None:
         begins = np.array([0, size] if size else [0])
     else:
@@ -126,7 +126,7 @@ def make_stream(query: Query, events: Events) -> Stream:
             position = None if position is None else position[by_part]
     columns = {name: _taken(column, order) for name, column in events.attributes.items()}
     keys = [take(columns[name], begins[:-1]) for name in query.group_by]
-    group = numbered(keys, len(begins) - 1)
+    group = numbered(keys)
     group = np.zeros(len(begins) - 1, np.int64) if group is None else group.astype(np.int64)
     first = np.unique(group, return_index=True)[1]
     return Stream(
@@ -183,7 +183,7 @@ def _kept(query: Query, events: Events) -> Array | None:
     return np.logical_and.reduce(kept) if kept else None
 
 
-def numbered(columns: Sequence[Column], size: int) -> Array | None:
+def numbered(columns: Sequence[Column]) -> Array | None:
     """Number the distinct combinations of values, which have no nulls, in their order; None: there are no columns."""
     number = None
     for column in columns:

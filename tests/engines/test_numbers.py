@@ -189,6 +189,26 @@ def held(n: numbers.Numbers, block: int, slot: int) -> tuple[Fraction, bool]:
     return Fraction(sum(int(digit) << (numbers.BITS * at) for at, digit in enumerate(digits))), False
 
 
+def test_both_zeros_are_one_partition() -> None:
+    query = check("RETURN COUNT(*) PATTERN SEQ(A, A) WHERE [x] WITHIN 1 week SLIDE 1 week")
+    (row,) = run_rows(query, BY_NAME["pane"], fit_events(query, one_type([0.0, -0.0]), "events"), Limits(), Cost())
+    assert row["COUNT(*)"] == 1
+
+
+def test_a_block_that_becomes_floats_when_looked_at_is_not_zero() -> None:
+    n = numbers.Numbers(
+        digits=np.full((1, 1), 2**61, np.int64),
+        size=np.ones(1, np.int64),
+        bound=np.full(1, 2**61),
+        mantissa=np.zeros((1, 1)),
+        exponent=np.zeros((1, 1), np.int64),
+        register=np.array([1, numbers.NO_ALARM]),
+        slots=1,
+    )
+    assert not numbers.is_zero(n, 0, 0)
+    assert n.size[0] == numbers.FLOATS
+
+
 def test_columns_of_numbers_of_all_sizes() -> None:
     """Sums of integers beyond 64 bits, beside floats from 1e-300 to 1e300, are exact."""
     for values in ([2**200, -(2**199), 3], [1e300, 1e-300, -1e300], [-(2**63), 2**63 - 1]):
