@@ -139,7 +139,9 @@ def _added(rows: list[Array], one: Array, two: Array) -> tuple[int, int]:
 def _nulled(values: Array, column: Column) -> Array:
     if values.dtype == np.float64 and not column.null.any():
         return values
-    return np.where(column.null, np.nan, values.astype(np.float64))
+    floats = values.astype(np.float64)
+    floats[column.null] = np.nan
+    return floats
 
 
 def _rows(columns: list[Array], size: int, kind: type) -> Array:

@@ -75,7 +75,8 @@ def take(column: Column, index: Array) -> Column:
     """The column's values at these positions."""
     if isinstance(column, Texts):
         return Texts(column.codes[index], column.words)
-    return Numbers(column.values[index], column.null[index])
+    null = column.null[index] if column.null.any() else np.zeros(len(index), bool)
+    return Numbers(column.values[index], null)
 
 
 def common(left: Column, right: Column, what: object) -> tuple[Array, Array]:

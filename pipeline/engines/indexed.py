@@ -23,7 +23,7 @@ from pipeline.engines.windows import NEVER, most_within
 from pipeline.events import Array
 from pipeline.query.checked import Query
 
-ROW_BUFFER = 4096
+ROW_BUFFER = 1024
 MAX_WIDTH = 256
 FEW_EVENTS = 50  # in a window, so that its one row costs less than the parts of it that blocks would give
 FEW_CELLS = 4096  # so few that it does not matter whether all are used

@@ -10,7 +10,7 @@ from pipeline.engines.aggregates import Found, Pool, make_weights
 from pipeline.engines.compiled import run
 from pipeline.engines.contract import Cost, Limits, Row, overlap_refusal
 from pipeline.engines.edges import make_edges
-from pipeline.engines.kernels import extensions, numbers
+from pipeline.engines.kernels import extensions, numbers, paths
 from pipeline.engines.kernels import neighbours as kernel
 from pipeline.engines.kernels.machine import Code
 from pipeline.engines.kernels.status import DONE, GROW
@@ -22,7 +22,8 @@ from pipeline.query.automaton import Automaton
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
 
-ROW_BUFFER = 4096
+ROW_BUFFER = 512
+COUNT_BUFFER = 65_536  # rows of one word each
 CELLS = 1024  # to begin with
 
 
@@ -50,8 +51,11 @@ class NeighbourAggregation:
     def rows(self) -> list[Row]:
         """The rows of every group and window in which a trend finished."""
         symbols = make_symbols([self.query.machine], self.stream)
-        plan = _plan(self.query, self.stream, symbols)
+        one_each = len(self.query.automaton.states) == 1 and not _has_ties(self.stream)
+        plan = _plan(self.query, self.stream, symbols, alone=one_each and self.query.semantics is Semantics.NEXT)
         edges, code = make_edges(self.query.machine, self.stream)
+        if one_each and not self.measures.kinds and (plan.contiguous or _is_chain(edges)):
+            return self._counted(plan, edges, code)
         weights = make_weights(self.measures)
         self.work = _work(plan, self._extension(symbols, plan, edges, code))
         self.pool = Pool(self.measures, len(self.work.next), self.limits)
@@ -69,6 +73,26 @@ class NeighbourAggregation:
                 self._grow()
         self.cost.events += len(self.stream)
         self.cost.peak_stored = max(self.cost.peak_stored, int(register[kernel.USED]) - ROW_BUFFER)
+        return found.rows(self.stream.window)
+
+    def _counted(self, plan: kernel.Plan, edges: kernel.Edges, code: Code) -> list[Row]:
+        """The rows where each event is extended by one other at most, and trends are only counted."""
+        found, work = Found(self.query, self.measures), _paths(plan)
+        register = work.register
+        pauses = run(
+            paths.count,
+            lambda: (plan, edges, work, code),
+            self.limits,
+            lambda: f"{int(register[kernel.AT]):,} of {len(self.stream):,} events aggregated",
+            steps=2 * len(self.stream),
+        )
+        for _ in pauses:
+            rows = slice(int(register[kernel.ROWS]))
+            register[kernel.ROWS] = 0
+            groups = self.stream.part_group[work.row_part[rows]]
+            found.add(work.row_window[rows], groups, [work.row_count[rows].tolist()])
+        self.cost.events += len(self.stream)
+        self.cost.peak_stored = max(self.cost.peak_stored, int(register[paths.PEAK]))
         return found.rows(self.stream.window)
 
     def _extension(self, symbols: Symbols, plan: kernel.Plan, edges: kernel.Edges, code: Code) -> Array:
@@ -125,7 +149,7 @@ class NeighbourAggregation:
         return new
 
 
-def _plan(query: Query, stream: Stream, symbols: Symbols) -> kernel.Plan:
+def _plan(query: Query, stream: Stream, symbols: Symbols, *, alone: bool) -> kernel.Plan:
     automaton, window, (member,) = query.automaton, stream.window, symbols.members
     states = np.arange(len(automaton.states))
     assert window.slide is not None
@@ -143,7 +167,7 @@ def _plan(query: Query, stream: Stream, symbols: Symbols) -> kernel.Plan:
         slide=window.slide,
         first_window=0 if window.in_events else -(2**62),
         contiguous=query.semantics is Semantics.CONTIGUOUS,
-        alone=query.semantics is Semantics.NEXT and len(states) == 1 and not _has_ties(stream),
+        alone=alone,
     )
 
 
@@ -203,12 +227,34 @@ def _stack_sizes(edges: kernel.Edges, code: int, key: int) -> Array:
     return count if key >= 0 else np.ones_like(count)
 
 
+def _paths(plan: kernel.Plan) -> paths.Paths:
+    register = np.zeros(paths.REGISTERS, np.int64)
+    register[kernel.PART] = -1
+    longest, live = int(np.diff(plan.begins).max(initial=0)), _live_slides(plan)
+    return paths.Paths(
+        register=register,
+        key=np.empty(longest, np.float64),
+        slide=np.empty(longest, np.int64),
+        count=np.empty(longest, np.int32),
+        older=np.zeros(live, np.int64),
+        result=np.zeros(live, np.int64),
+        row_part=np.zeros(COUNT_BUFFER, np.int64),
+        row_window=np.zeros(COUNT_BUFFER, np.int64),
+        row_count=np.zeros(COUNT_BUFFER, np.int64),
+    )
+
+
+def _live_slides(plan: kernel.Plan) -> int:
+    """A power of two above the number of slides that an event's windows have."""
+    return int(1 << (plan.within // plan.slide + 1).bit_length())
+
+
 def _work(plan: kernel.Plan, extension: Array) -> kernel.Work:
     register = np.zeros(kernel.REGISTERS, np.int64)
     for lists in (kernel.PART, kernel.WAITING, kernel.RESULTS, kernel.FREE):
         register[lists] = -1
     register[kernel.USED], register[kernel.SPARE] = ROW_BUFFER, CELLS
-    live = 1 << (plan.within // plan.slide + 1).bit_length()
+    live = _live_slides(plan)
     cells = ROW_BUFFER + CELLS
     return kernel.Work(
         register=register,

@@ -124,8 +124,12 @@ def make_stream(query: Query, events: Events) -> Stream:
             by_part = _sorted_order(part, begins)
             order = by_part if order is None else order[by_part]
             position = None if position is None else position[by_part]
-    columns = {name: _taken(column, order) for name, column in events.attributes.items()}
-    keys = [take(columns[name], begins[:-1]) for name in query.group_by]
+    columns = {name: _taken(column, order) for name, column in events.attributes.items() if name not in query.keys}
+    first_rows = begins[:-1] if order is None else order[begins[:-1]]
+    for name in query.keys:  # which are the same in all events of a partition
+        column = events.attributes[name]
+        columns[name] = column if order is None else take(column, np.repeat(first_rows, np.diff(begins)))
+    keys = [take(events.attributes[name], first_rows) for name in query.group_by]
     group = numbered(keys)
     group = np.zeros(len(begins) - 1, np.int64) if group is None else group.astype(np.int64)
     first = np.unique(group, return_index=True)[1]
@@ -206,6 +210,10 @@ def compact(numbers: Array) -> Array:
 def _codes(values: Array) -> Array:
     if values.dtype == object:
         return np.unique(values, return_inverse=True)[1].astype(np.int32)
+    if values.dtype == np.int64 and len(values):
+        least, most = int(values.min()), int(values.max())
+        if most - least < min(4 * len(values), 2**31):
+            return (values - least).astype(np.int32)
     # Arrow numbers values by hashing, which is faster than sorting them all; to it, -0.0 is not 0.0.
     encoded = pa.array(values + 0.0 if values.dtype == np.float64 else values).dictionary_encode()
     order = np.argsort(encoded.dictionary.to_numpy(), kind="stable")

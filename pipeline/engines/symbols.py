@@ -26,11 +26,19 @@ class Symbols:
 def make_symbols(machines: Sequence[Machine], stream: Stream) -> Symbols:
     """Give events that mean the same to all machines the same symbol: by their types, then by local conditions."""
     conditions = list({condition: None for machine in machines for one in machine.local.values() for condition in one})
-    columns: list[tuple[Array, int]] = [(column.codes + 1, len(column.words) + 1) for column in stream.types]
+    # Where nothing is null, the codes of a type column are symbols as they are.
+    nulls = [bool((column.codes < 0).any()) for column in stream.types]
+    columns: list[tuple[Array, int]] = [
+        (column.codes + 1 if null else column.codes, len(column.words) + null)
+        for column, null in zip(stream.types, nulls, strict=True)
+    ]
     for condition in conditions:
         columns.append((evaluate.holds(condition, lambda attribute: stream.columns[attribute.attribute]), 2))
     symbol, parts = _joined(columns, len(stream))
-    words = [np.array([None, *column.words], object)[part] for column, part in zip(stream.types, parts, strict=False)]
+    words = [
+        np.array([*[None] * null, *column.words], object)[part]
+        for column, null, part in zip(stream.types, nulls, parts, strict=False)
+    ]
     satisfied = dict(zip(conditions, parts[len(words) :], strict=True))
     members = []
     for machine in machines:

@@ -12,7 +12,7 @@ from pipeline.engines.stream import Stream
 from pipeline.events import Array
 
 NEVER = 2**62  # a time or place that no event reaches
-ROW_BUFFER = 4096
+ROW_BUFFER = 512  # each has room for the largest number
 
 
 def make_windows(stream: Stream, trend_ends: Callable[[], Array]) -> kernel.Windows:

@@ -191,24 +191,30 @@ def walk(a: Affine, c: Cells, w: Weights, at: int, event: int, high: int, steps:
     """Take events up to `high`, as many as there are steps and room for; the event to go on from."""
     stop = min(high, event + steps)
     while event < stop and not is_crowded(c.numbers):
-        # So few events cannot fill the room that is still left.
-        for _ in range(8):
-            quick = a.quick[a.symbol[event]]
+        symbol = a.symbol[event]
+        quick = a.quick[symbol]
+        tied = event + 1 < high and a.time[event + 1] == a.time[event]
+        if quick == GENERAL or tied:
             end = event + 1
-            if quick == GENERAL or (end < high and a.time[end] == a.time[event]):
-                while end < high and a.time[end] == a.time[event]:
-                    end += 1
-                step_time(a, c, w, at, event, end)
-                event = end
-                break
-            if quick >= 0:
-                to = at + a.base[quick]
-                for edge in range(a.into[quick], a.into[quick + 1]):
-                    add_cell(c, to, at + a.base[a.source[edge]])
-                if a.first[quick]:
-                    add_trend(c, to, 0)
+            while end < high and a.time[end] == a.time[event]:
+                end += 1
+            step_time(a, c, w, at, event, end)
             event = end
-            if event >= stop:
+            continue
+        # So few events cannot fill the room that is still left.
+        end = min(event + 8, stop)
+        if quick == NOTHING:
+            event += 1
+            continue
+        to = at + a.base[quick]
+        first, last = a.into[quick], a.into[quick + 1]
+        while True:
+            for edge in range(first, last):
+                add_cell(c, to, at + a.base[a.source[edge]])
+            if a.first[quick]:
+                add_trend(c, to, 0)
+            event += 1
+            if event == end or a.symbol[event] != symbol or (event + 1 < high and a.time[event + 1] == a.time[event]):
                 break
     return event
 

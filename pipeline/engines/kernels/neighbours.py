@@ -124,9 +124,8 @@ def lacks_cells(p: Plan, k: Work, at: int) -> bool:
     return bool(r[SPARE] < (p.bound[symbol + 1] - p.bound[symbol] + 1) * slides)
 
 
-def move_windows(p: Plan, k: Work, place: int) -> None:
+def move_windows(p: Plan, r: Array, place: int) -> None:
     """Find the first and the last window that hold a place."""
-    r = k.register
     r[FIRST] = max(p.first_window, (place - p.within) // p.slide + 1)
     r[FIRST_END] = r[FIRST] * p.slide + p.within
     r[LAST] = place // p.slide
@@ -243,9 +242,9 @@ def aggregate(p: Plan, e: Edges, k: Work, c: Cells, w: Weights, code: Code, step
                 if r[PART] == len(p.begins) - 1:
                     return DONE
                 r[END] = p.begins[r[PART] + 1]
-            move_windows(p, k, p.place[y])
+            move_windows(p, r, p.place[y])
         elif p.place[y] >= r[LAST_END]:
-            move_windows(p, k, p.place[y])
+            move_windows(p, r, p.place[y])
         if r[SPARE] < k.plenty and lacks_cells(p, k, y):
             return GROW
         if y == p.begins[r[PART]] or p.time[y] != p.time[y - 1]:

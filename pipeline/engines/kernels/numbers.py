@@ -97,8 +97,12 @@ def plus(n: Numbers, a: int, b: int) -> None:
         n.bound[a] = bound
     elif size >= 0 and before >= 0 and bound <= LIMIT:
         both = min(size, before) * n.slots
-        for at in range(both):
-            n.digits[a, at] += n.digits[b, at]
+        if a == b:  # a loop over two rows that are one could not take several words at once
+            for at in range(both):
+                n.digits[a, at] *= 2
+        else:
+            for at in range(both):
+                n.digits[a, at] += n.digits[b, at]
         for at in range(both, size * n.slots):
             n.digits[a, at] = n.digits[b, at]
         n.bound[a] = bound
