@@ -45,8 +45,8 @@ def make_edges(machine: Machine, stream: Stream) -> tuple[Edges, Code]:
         for order in orders:
             rows[2:, edge] = columns.keys(order)
             sign[edge], loose[edge] = (1 if order[0][0] == ">" else -1), order[0][1:] == "="
-    code = _rows(columns.code_rows, len(stream), np.int32)
-    key = _rows(columns.key_rows, len(stream), np.float64)
+    code = as_rows(columns.code_rows, len(stream), np.int32)
+    key = as_rows(columns.key_rows, len(stream), np.float64)
     return Edges(number, rows[0], rows[1], rows[2], rows[3], sign, loose, program, code, key), programs.compiled()
 
 
@@ -144,6 +144,6 @@ def _nulled(values: Array, column: Column) -> Array:
     return floats
 
 
-def _rows(columns: list[Array], size: int, kind: type) -> Array:
+def as_rows(columns: list[Array], size: int, kind: type) -> Array:
     """Columns as rows; a single one is not copied."""
     return columns[0].reshape(1, size) if len(columns) == 1 else np.array(columns, kind).reshape(len(columns), size)

@@ -10,6 +10,7 @@ import numpy as np
 from pipeline.engines.aggregates import Found, Pool, make_weights
 from pipeline.engines.compiled import run
 from pipeline.engines.contract import Cost, Limits, Row
+from pipeline.engines.edges import as_rows
 from pipeline.engines.index_forms import Form, index_forms
 from pipeline.engines.index_keys import make_row
 from pipeline.engines.kernels import conquer, fenwick
@@ -95,16 +96,17 @@ class IndexedAggregation:
         fields = [(forms.index(one.form), one.source, -1 if one.target is None else one.target) for one in lookups]
         conquered = [number for number, lookup in enumerate(lookups) if lookup.conquers]
         size = len(self.stream)
-        event = np.empty((len(rows), size, 4), np.int32)
         first = np.zeros((2, len(rows), size if conquered else 0), np.int64)
+        columns: dict[int, Array] = {id(column): column for row in rows for column in row[:4] if column is not None}
+        places = {None: -1} | {key: place for place, key in enumerate(columns)}
         for number, row in enumerate(rows):
-            for at in range(4):
-                event[number, :, at] = row[at]
             if len(row.x_first):
                 first[:, number] = row.x_first, row.y_first
+        fields_of = [[places[None if column is None else id(column)] for column in row[:4]] for row in rows]
         keys = fenwick.Keys(
             lookup=np.array(fields, np.int64).reshape(-1, 3),
-            event=event,
+            field=np.array(fields_of, np.int64).reshape(-1, 4),
+            column=as_rows(list(columns.values()), size, np.int32),
             segment=np.concatenate([np.zeros(0, np.int32), *(row.segment for row in rows)]),
             segment_begin=np.cumsum([0, *(len(row.segment) for row in rows)]),
             distinct=np.array([row.segment[-1] for row in rows], np.int64),
@@ -171,7 +173,12 @@ class IndexedAggregation:
         if longest <= FEW_CELLS:
             return longest
         length = (width - 1) * (stream.window.slide or 0) + stream.window.within
-        return most_within(stream.part, stream.place, length)
+        return most_within(self._part, stream.place, length)
+
+    @property
+    def _part(self) -> Array:
+        """The partition of each event, as the smallest numbers that do."""
+        return np.repeat(np.arange(len(self.stream.part_group), dtype=np.int32), np.diff(self.stream.begins))
 
     def _tree_cells(self, most: int) -> int:
         """How many cells the trees of a block have, at most, in which there are so many events."""
@@ -207,7 +214,7 @@ class IndexedAggregation:
         """How many events there are at most at one time, each as often as it can be bound to a state."""
         stream, states = self.stream, int(self.plan.member.sum(axis=1).max(initial=0))
         if most * states > FEW_CELLS:
-            most = int((stream.tie_end - stream.tie).max())
+            most = most_within(self._part, stream.time, 1)
         return most * states
 
 

@@ -235,7 +235,7 @@ def _paths(plan: kernel.Plan) -> paths.Paths:
         register=register,
         key=np.empty(longest, np.float64),
         slide=np.empty(longest, np.int64),
-        count=np.empty(longest, np.int32),
+        trends=np.empty(longest, np.int32),
         older=np.zeros(live, np.int64),
         result=np.zeros(live, np.int64),
         row_part=np.zeros(COUNT_BUFFER, np.int64),

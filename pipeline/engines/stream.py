@@ -198,13 +198,15 @@ def numbered(columns: Sequence[Column]) -> Array | None:
 
 
 def compact(numbers: Array) -> Array:
-    """The same numbers without gaps, in their order."""
+    """The same numbers without gaps, in their order, as int32."""
     most = int(numbers.max(initial=-1)) + 1
     if most > 4 * len(numbers) + 1000:
         return np.unique(numbers, return_inverse=True)[1].astype(np.int32)
     used = np.zeros(most, bool)
     used[numbers] = True
-    return numbers if used.all() else (np.cumsum(used, dtype=np.int32) - np.int32(1))[numbers]
+    if used.all():
+        return numbers.astype(np.int32, copy=False)
+    return (np.cumsum(used, dtype=np.int32) - np.int32(1))[numbers]
 
 
 def _codes(values: Array) -> Array:
@@ -213,14 +215,14 @@ def _codes(values: Array) -> Array:
     if values.dtype == np.int64 and len(values):
         least, most = int(values.min()), int(values.max())
         if most - least < min(4 * len(values), 2**31):
-            return (values - least).astype(np.int32)
+            codes = np.empty(len(values), np.int32)
+            return np.subtract(values, least, out=codes, casting="unsafe")
     # Arrow numbers values by hashing, which is faster than sorting them all; to it, -0.0 is not 0.0.
     encoded = pa.array(values + 0.0 if values.dtype == np.float64 else values).dictionary_encode()
     order = np.argsort(encoded.dictionary.to_numpy(), kind="stable")
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
-    codes: Array = rank[encoded.indices.to_numpy()]
-    return codes
+    return np.asarray(rank[encoded.indices.to_numpy()])
 
 
 def _sorted_order(numbers: Array, begins: Array) -> Array:

@@ -7,7 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.engines.aggregates import Found, Pool
+from pipeline.engines.compiled import run
+from pipeline.engines.contract import Limits
 from pipeline.engines.kernels import windows as kernel
+from pipeline.engines.kernels.status import DONE
 from pipeline.engines.stream import Stream
 from pipeline.events import Array
 
@@ -66,13 +69,16 @@ def most_within(key: Array, place: Array, within: int) -> int:
     """How many events of one key lie at most in a stretch of this length; they are sorted by key and place."""
     if not len(place):
         return 1
-    length = int(place.max() - place.min()) + 1
-    within = min(within, length)
-    if int(key.max() + 1) * (length + within) > NEVER:
-        return len(place)
-    # Keys are laid one after the other, further apart than the stretch is long.
-    line = place - place.min() + key * (length + within)
-    return int((np.arange(len(line)) - np.searchsorted(line, line - within, side="right")).max()) + 1
+    codes, register = key.astype(np.int32, copy=False), np.zeros(3, np.int64)
+    pauses = run(
+        kernel.most_within,
+        lambda: (codes, place, within, register),
+        Limits(),
+        lambda: "windows were being measured",
+        steps=len(place),
+    )
+    assert list(pauses) == [DONE]
+    return int(register[kernel.MOST])
 
 
 def changes(*columns: Array) -> Array:

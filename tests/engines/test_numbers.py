@@ -106,7 +106,7 @@ def test_short_of_memory_it_goes_on_rounded(engine: str) -> None:
     events = one_type([0] * 3000)
     query = check("RETURN COUNT(*) PATTERN A+ WITHIN 1 week SLIDE 1 week")
     fitted = fit_events(query, events, "events")
-    (row,) = run_rows(query, BY_NAME[engine], fitted, Limits(memory=2_000_000), Cost())
+    (row,) = run_rows(query, BY_NAME[engine], fitted, Limits(memory=250_000), Cost())
     assert (row["COUNT(*)"], row["exact"]) == ("1.2302e903", False)  # 2 ** 3000
     with pytest.raises(DidNotFinishError, match="may be used"):
         run_rows(query, BY_NAME[engine], fitted, Limits(memory=1000), Cost())

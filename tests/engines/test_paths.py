@@ -16,7 +16,7 @@ from pipeline.events import Events
 from pipeline.query.check import check
 from pipeline.run import fit_events
 from tests.engines.test_against_oracle import many, report, same
-from tests.engines.test_neighbours import Neighbours, random_events, waiting
+from tests.engines.test_neighbours import WINDOWS, Neighbours, random_events, waiting
 from tests.oracle import Event, answer
 from tests.oracle_query import Aggregate, Atom, Attr, Binary, Plus, Query, Window
 from tests.product import product_rows
@@ -85,10 +85,8 @@ CONTIGUOUS = ["A.x < NEXT(A).y", "A.h = NEXT(A).h", "A.x < NEXT(A).x OR A.h = NE
 
 
 @pytest.mark.parametrize("where", ["A.x > NEXT(A).x", "A.x <= NEXT(A).x", *CONTIGUOUS])
-@pytest.mark.parametrize("window", ["100 s SLIDE 100 s", "60 s SLIDE 1 s", "50 s SLIDE 30 s", "70 events SLIDE 4 events"])
-def test_like_the_general_kernel_on_longer_streams(
-    where: str, window: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("window", WINDOWS)
+def test_like_the_general_kernel_on_longer_streams(where: str, window: str, monkeypatch: pytest.MonkeyPatch) -> None:
     events = replace(random_events(3000, 5, ties=1), time=np.arange(3000))
     for semantics in SEMANTICS[1:] if where not in CONTIGUOUS else SEMANTICS[2:]:
         rest = f"PATTERN A+ SEMANTICS {semantics} WHERE {where} GROUP-BY g WITHIN {window}"

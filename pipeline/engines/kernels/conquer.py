@@ -22,6 +22,7 @@ from pipeline.engines.kernels.fenwick import (
     Trees,
     forget,
     look_up,
+    read,
     sort_distinct,
     store,
 )
@@ -67,12 +68,12 @@ def conquer(
         row, source, target = x.lookup[lookup, ROW], x.lookup[lookup, SOURCE], x.lookup[lookup, TARGET]
         earlier = later = 0
         for event in range(begin, middle):
-            stored = member[symbol[event], source] and x.event[row, event, X_CODE] >= 0
+            stored = member[symbol[event], source] and read(x, row, X_CODE, event) >= 0
             if stored and not is_empty_cell(c, cell + (event - low) * h.states + source):
                 h.earlier[earlier] = h.x[row, event] * EVENTS + event
                 earlier += 1
         for event in range(middle, end):
-            if earlier > 0 and member[symbol[event], target] and x.event[row, event, Y_CODE] >= 0:
+            if earlier > 0 and member[symbol[event], target] and read(x, row, Y_CODE, event) >= 0:
                 h.later[later] = h.y[row, event] * EVENTS + event
                 later += 1
         if earlier * later <= FEW_PAIRS:
@@ -81,8 +82,8 @@ def conquer(
                     first, second = h.earlier[one] % EVENTS, h.later[two] % EVENTS
                     if (
                         h.x[row, first] < h.y[row, second]
-                        and x.event[row, first, X_CODE] == x.event[row, second, Y_CODE]
-                        and x.event[row, first, X_KEY] < x.event[row, second, Y_BOUND]
+                        and read(x, row, X_CODE, first) == read(x, row, Y_CODE, second)
+                        and read(x, row, X_KEY, first) < read(x, row, Y_BOUND, second)
                     ):
                         stored_cell = cell + (first - low) * h.states + source
                         add_cell(c, cell + (second - low) * h.states + target, stored_cell)

@@ -12,7 +12,7 @@ from pipeline.engines.kernels.cells import Cells, add_cell, clear_cell
 from pipeline.events import Array
 
 ROW, SOURCE, TARGET = 0, 1, 2  # of a lookup: its row of keys, the state that is stored, and the one that asks
-X_CODE, X_KEY, Y_CODE, Y_BOUND = 0, 1, 2, 3  # of an event: what it is stored as, and what it asks for; no code is -1
+X_CODE, X_KEY, Y_CODE, Y_BOUND = 0, 1, 2, 3  # what an event is stored as, and what it asks for; no code is -1
 FIRST, SIZE, DENSE = 0, 1, 2  # of a lookup's trees: the first cell, how many there are, and whether each key has one
 
 SPARSE = 4  # keys an event, from which on it is worth while to look for those in use
@@ -22,7 +22,8 @@ class Keys(NamedTuple):
     """What lookups compare; a row may serve several."""
 
     lookup: Array
-    event: Array  # per row and event
+    field: Array  # per row and X_CODE …: which of the columns has it; -1: it is 0 in all events
+    column: Array  # per column and event
     segment: Array  # per row and code: the first key; and the end of the last
     segment_begin: Array  # per row: where its segments begin
     distinct: Array  # per row: how many keys there are
@@ -33,6 +34,12 @@ class Trees(NamedTuple):
 
     tree: Array  # per lookup
     key: Array  # per cell of trees that are not dense
+
+
+def read(x: Keys, row: int, field: int, event: int) -> int:
+    """What an event is stored as, or asks for."""
+    column = x.field[row, field]
+    return 0 if column < 0 else x.column[column, event]
 
 
 def plant(x: Keys, t: Trees, c: Cells, symbol: Array, member: Array, low: int, high: int) -> int:
@@ -46,8 +53,8 @@ def plant(x: Keys, t: Trees, c: Cells, symbol: Array, member: Array, low: int, h
             end += x.distinct[row]
         else:
             for event in range(low, high):
-                if member[symbol[event], source] and x.event[row, event, X_CODE] >= 0:
-                    t.key[end] = x.event[row, event, X_KEY]
+                if member[symbol[event], source] and read(x, row, X_CODE, event) >= 0:
+                    t.key[end] = read(x, row, X_KEY, event)
                     end += 1
             end = sort_distinct(t.key, first, end)
         t.tree[lookup, FIRST] = first
@@ -119,10 +126,10 @@ def tree_of(x: Keys, t: Trees, lookup: int, code: int) -> tuple[int, int]:
 def store(x: Keys, t: Trees, c: Cells, lookup: int, event: int, cell: int) -> None:
     """Add an event's aggregate to the tree of its code."""
     row, first = x.lookup[lookup, ROW], t.tree[lookup, FIRST]
-    code = x.event[row, event, X_CODE]
+    code = read(x, row, X_CODE, event)
     if code >= 0:
         begin, end = tree_of(x, t, lookup, code)
-        key = x.event[row, event, X_KEY]
+        key = read(x, row, X_KEY, event)
         at = position(t.tree[lookup, DENSE], t.key, first, t.tree[lookup, SIZE], key) - begin
         while begin + at < end:
             add_cell(c, first + begin + at, cell)
@@ -132,8 +139,8 @@ def store(x: Keys, t: Trees, c: Cells, lookup: int, event: int, cell: int) -> No
 def forget(x: Keys, t: Trees, c: Cells, lookup: int, event: int) -> None:
     """Empty all that a stored event was added to."""
     row, first = x.lookup[lookup, ROW], t.tree[lookup, FIRST]
-    begin, end = tree_of(x, t, lookup, x.event[row, event, X_CODE])
-    key = x.event[row, event, X_KEY]
+    begin, end = tree_of(x, t, lookup, read(x, row, X_CODE, event))
+    key = read(x, row, X_KEY, event)
     at = position(t.tree[lookup, DENSE], t.key, first, t.tree[lookup, SIZE], key) - begin
     while begin + at < end:
         clear_cell(c, first + begin + at)
@@ -143,15 +150,15 @@ def forget(x: Keys, t: Trees, c: Cells, lookup: int, event: int) -> None:
 def look_up(x: Keys, t: Trees, c: Cells, lookup: int, event: int, cell: int) -> None:
     """Add up the aggregates of the stored events that may come before an event."""
     row, first = x.lookup[lookup, ROW], t.tree[lookup, FIRST]
-    code = x.event[row, event, Y_CODE]
+    code = read(x, row, Y_CODE, event)
     if code >= 0:
         begin, _ = tree_of(x, t, lookup, code)
-        bound = x.event[row, event, Y_BOUND]
+        bound = read(x, row, Y_BOUND, event)
         count = position(t.tree[lookup, DENSE], t.key, first, t.tree[lookup, SIZE], bound) - begin
         while count > 0:
             add_cell(c, cell, first + begin + count - 1)
             count &= count - 1
 
 
-HELPERS = (sort_distinct, plant, position, tree_of, store, forget, look_up)
-INLINED = (position, tree_of, store, look_up)
+HELPERS = (read, sort_distinct, plant, position, tree_of, store, forget, look_up)
+INLINED = (read, position, tree_of, store, look_up)

@@ -40,7 +40,7 @@ class Paths(NamedTuple):
     register: Array
     key: Array  # per entry of the stack: the event's key, turned so that a lesser one extends it
     slide: Array  # the slide that its trends begin in
-    count: Array  # how many they are
+    trends: Array  # how many they are
     older: Array  # by the last bits of a slide: what the event at hand extends of it; zero between events
     result: Array  # by the last bits of a slide: the finished trends that begin in it
     row_part: Array
@@ -76,7 +76,7 @@ def forget(k: Paths) -> None:
         if k.slide[at] >= r[FIRST]:
             k.key[height] = k.key[at]
             k.slide[height] = k.slide[at]
-            k.count[height] = k.count[at]
+            k.trends[height] = k.trends[at]
             height += 1
     r[HEIGHT] = r[KEPT] = height
 
@@ -130,9 +130,9 @@ def count(p: Plan, e: Edges, k: Paths, code: Code, steps: int) -> int:
             for at in range(base, height):
                 slide = k.slide[at]
                 if slide == last:
-                    here += k.count[at]
+                    here += k.trends[at]
                 elif slide >= first:
-                    k.older[slide & mask] += k.count[at]
+                    k.older[slide & mask] += k.trends[at]
                     oldest = min(oldest, slide)
             height = 0 if p.contiguous else base
             total += here
@@ -142,12 +142,12 @@ def count(p: Plan, e: Edges, k: Paths, code: Code, steps: int) -> int:
                         k.result[slide & mask] += k.older[slide & mask]
                         k.key[height] = low
                         k.slide[height] = slide
-                        k.count[height] = k.older[slide & mask]
+                        k.trends[height] = k.older[slide & mask]
                         k.older[slide & mask] = 0
                         height += 1
                 k.key[height] = low
                 k.slide[height] = last
-                k.count[height] = here
+                k.trends[height] = here
                 height += 1
                 r[PEAK] = max(r[PEAK], height)
             y += 1

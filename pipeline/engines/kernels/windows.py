@@ -13,6 +13,9 @@ PART, INSIDE, WINDOW, LOW, HIGH, ENDED, ROWS, MOMENT = range(8)
 REGISTERS = 16  # the others are the caller's
 
 
+MOST = 2  # register of `most_within`
+
+
 class Windows(NamedTuple):
     """Which windows there are."""
 
@@ -95,6 +98,19 @@ def give_row(rows: Rows, c: Cells, result: int) -> None:
     rows.ended[row] = r[ENDED]
     clear_cell(c, rows.cell + row)
     add_cell(c, rows.cell + row, result)
+
+
+def most_within(key: Array, place: Array, within: int, register: Array, steps: int) -> int:
+    """Find, for a number of steps, how many events of one key lie at most in a stretch of this length."""
+    first, last, most = register[0], register[1], register[MOST]
+    end = min(len(place), last + steps)
+    while last < end:
+        while key[first] != key[last] or place[first] <= place[last] - within:
+            first += 1
+        last += 1
+        most = max(most, last - first)
+    register[0], register[1], register[MOST] = first, last, most
+    return DONE if end == len(place) else MORE
 
 
 HELPERS = (start_and_stop, next_window, give_row)
