@@ -193,16 +193,18 @@ def replace(
     config: Config,
     table: Table,
     frame: DataFrame,
-    where: Where,
+    where: Where | str,
     metadata: Mapping[str, str] | None = None,
 ) -> int:
     """Replace the rows with these values (`{"landing_date": day}`) by the frame's, in one commit; its version.
+
+    `where` may also be a condition of SQL, which should name a partition.
 
     Nothing replaced by nothing is no commit: the version is the current one.
     All rows of the frame must have these values. Readers see the old rows or the new ones. Writers of different
     partitions do not disturb each other; where two write the same one, the later waits for a moment and tries again.
     """
-    return _write(spark, config, table, frame, "overwrite", {"replaceWhere": predicate(where)}, metadata)
+    return _write(spark, config, table, frame, "overwrite", {"replaceWhere": where if isinstance(where, str) else predicate(where)}, metadata)
 
 
 def append(

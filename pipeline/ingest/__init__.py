@@ -1,0 +1,1 @@
+"""Landing files become bronze: every row as it came, each file once."""

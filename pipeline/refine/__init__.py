@@ -1,0 +1,1 @@
+"""Bronze becomes silver, typed events, and quarantine, rows that are none."""
