@@ -23,7 +23,7 @@ KEY, MARK = "__key", "__mark"
 
 
 def with_expression(frame: DataFrame, subject: Subject, *, column: str, sql: str) -> DataFrame:
-    """A column by a Spark SQL expression over the row: `event_date <=> to_date(time)`."""
+    """A column by a Spark SQL expression over the row: `low <= high`."""
     from pyspark.sql import functions as F
 
     return frame.withColumn(column, F.expr(sql))
@@ -85,7 +85,7 @@ def with_time_order(frame: DataFrame, subject: Subject, *, formats: Mapping[str,
         for name in by
     ]
     is_derived = F.coalesce(F.array_contains(F.split("derived", " *, *"), "time"), F.lit(False))
-    asks = F.col("file").isin([file for file, _ in promised]) & ~is_derived
+    asks = F.col("file").isin([file for file, _ in promised]) & F.col("line").isNotNull() & ~is_derived
     length = max(1, subject.source_rows // STRETCHES)
     stretch = F.floor(F.col("line") / F.lit(length))
     series = F.xxhash64("file", *within)

