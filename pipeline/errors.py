@@ -17,6 +17,10 @@ class InputError(TrendsError):
     """An event file, or a value in it, that cannot be used."""
 
 
+class SetupError(TrendsError):
+    """Something around the program that is missing or wrong: a setting, Java, the Delta jars, Spark, the lake."""
+
+
 class CannotRunError(TrendsError):
     """A query that is right but that the chosen engine, or any engine so far, cannot run."""
 

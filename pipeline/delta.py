@@ -1,0 +1,330 @@
+"""Reading and writing the lake's tables, by SQL and the DataFrame API alone: all of it works through Spark Connect."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from pipeline.config import Config
+from pipeline.errors import DidNotFinishError, TrendsError
+from pipeline.tables import Table, literal, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+ATTEMPTS = 12
+LONGEST_PAUSE = 5.0  # seconds
+SEARCHED = 200  # latest commits in which one's own is looked for
+
+# Errors are known by these names: the same one is a Py4JJavaError here and a SparkConnectGrpcException there.
+CONFLICT = re.compile(
+    r"DELTA_CONCURRENT_(APPEND|DELETE_DELETE|DELETE_READ|TRANSACTION|WRITE)|DELTA_(METADATA|PROTOCOL)_CHANGED\b"
+    r"|\b(Concurrent(Append|DeleteDelete|DeleteRead|Transaction|Write)|(Metadata|Protocol)Changed)Exception\b"
+)
+BROKEN = re.compile(r"\[DELTA_(?:VIOLATE_CONSTRAINT_WITH_VALUES|NOT_NULL_CONSTRAINT_VIOLATED)\S*\] (.*)")
+MISSING = re.compile(
+    r"PATH_NOT_FOUND|DELTA_(MISSING_DELTA_TABLE|TABLE_NOT_FOUND|TABLE_ONLY_OPERATION|PATH_DOES_NOT_EXIST)"
+)
+NO_VERSION = re.compile(r"DELTA_(CANNOT_FIND_VERSION|VERSION_NOT_FOUND|LOG_FILE_NOT_FOUND\w*|FILE_NOT_FOUND\w*)")
+
+Value = str | int | date
+Where = Mapping[str, Value | Sequence[Value]]  # the values of some columns, or one of several
+T = TypeVar("T")
+
+
+class MissingTableError(TrendsError):
+    """A table, or a version of it, that is not in the lake."""
+
+
+class ConstraintError(TrendsError):
+    """Rows that break a constraint of the table; nothing was written."""
+
+
+class SchemaError(TrendsError):
+    """A table in the lake that is not what the catalogue declares."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A version of a table."""
+
+    version: int
+    at: datetime
+    operation: str
+    metadata: Mapping[str, str]
+    metrics: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class State:
+    """A table as it is now."""
+
+    version: int
+    changed_at: datetime
+    rows: int
+    files: int
+    size: int  # bytes
+
+
+# --------------------------------------------------------------------------------------------------------------- create
+
+
+def create(spark: SparkSession, config: Config, table: Table) -> None:
+    """Make the table unless it is there; add the columns and constraints that its declaration has gained since."""
+    retrying(table, lambda: _create(spark, config, table))
+
+
+def _create(spark: SparkSession, config: Config, table: Table) -> None:
+    spark.sql(table.ddl(config)).collect()
+    declared = spark.sql(
+        f"SELECT {', '.join(f'CAST(NULL AS {c.type}) {quoted(c.name)}' for c in table.columns)}"
+    ).schema
+    stored = read(spark, config, table).schema
+    _check_types(table, declared, stored)
+    name = table.sql(config)
+    if new := [column for column in table.columns if column.name not in stored.names]:
+        # Rows that are there already have nulls in it.
+        columns = ", ".join(dataclasses.replace(column, required=False).ddl for column in new)
+        spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({columns})").collect()
+    properties = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    for constraint, condition in table.constraints.items():
+        if f"delta.constraints.{constraint.lower()}" not in properties:
+            spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT {quoted(constraint)} CHECK ({condition})").collect()
+    settings = {key: value for key, value in table.properties.items() if not key.startswith("delta.constraints.")}
+    if changed := {key: value for key, value in settings.items() if properties.get(key) != value}:
+        pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changed.items())
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({pairs})").collect()
+
+
+def _check_types(table: Table, declared: StructType, stored: StructType) -> None:
+    for found in stored.fields:
+        if found.name not in declared.names:
+            raise SchemaError(
+                f"{table.full_name}: the lake's table has a column {found.name} that is not declared\n"
+                "hint: another version of the program wrote it; use that one, or another lake (TRENDS_LAKE)"
+            )
+        if found.dataType != declared[found.name].dataType:
+            raise SchemaError(
+                f"{table.full_name}.{found.name}: {found.dataType.simpleString()} in the lake, "
+                f"{declared[found.name].dataType.simpleString()} declared\n"
+                "hint: write it into another lake (TRENDS_LAKE), or give the changed column another name"
+            )
+
+
+# ----------------------------------------------------------------------------------------------------------------- read
+
+
+def read(spark: SparkSession, config: Config, table: Table, version: int | None = None) -> DataFrame:
+    """The table's rows, now or at a version."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    with _explained(table, config, version):
+        frame = reader.load(table.path(config))
+        frame.schema  # noqa: B018 -- Spark Connect asks the server only now
+    return frame
+
+
+def exists(spark: SparkSession, config: Config, table: Table) -> bool:
+    """Whether the table is in the lake."""
+    try:
+        read(spark, config, table)
+    except MissingTableError:
+        return False
+    return True
+
+
+def current_version(spark: SparkSession, config: Config, table: Table) -> int:
+    """The table's version now."""
+    return history(spark, config, table, 1)[0].version
+
+
+def history(spark: SparkSession, config: Config, table: Table, limit: int = 20) -> list[Commit]:
+    """The latest commits, newest first."""
+    with _explained(table, config):
+        rows = spark.sql(f"DESCRIBE HISTORY {table.sql(config)} LIMIT {limit}").collect()
+    return [
+        Commit(
+            row["version"],
+            row["timestamp"],
+            row["operation"],
+            _metadata(row["userMetadata"]),
+            row["operationMetrics"] or {},
+        )
+        for row in rows
+    ]
+
+
+def row_count(
+    spark: SparkSession,
+    config: Config,
+    table: Table,
+    where: Where | None = None,
+    version: int | None = None,
+) -> int:
+    """How many rows it has, all or those with these values; Delta answers from its log where it can."""
+    frame = read(spark, config, table, version)
+    return (frame.where(predicate(where)) if where else frame).count()
+
+
+def state(spark: SparkSession, config: Config, table: Table) -> State:
+    """Version, rows, files and size of the table."""
+    latest = history(spark, config, table, 1)[0]
+    detail = spark.sql(f"DESCRIBE DETAIL {table.sql(config)}").collect()[0]
+    rows = row_count(spark, config, table, version=latest.version)
+    return State(latest.version, latest.at, rows, detail["numFiles"], detail["sizeInBytes"])
+
+
+# ---------------------------------------------------------------------------------------------------------------- write
+
+
+def replace(
+    spark: SparkSession,
+    config: Config,
+    table: Table,
+    frame: DataFrame,
+    where: Where,
+    metadata: Mapping[str, str] | None = None,
+) -> int:
+    """Replace the rows with these values (`{"landing_date": day}`) by the frame's, in one commit; its version.
+
+    Nothing replaced by nothing is no commit: the version is the current one.
+    All rows of the frame must have these values. Readers see the old rows or the new ones. Writers of different
+    partitions do not disturb each other; where two write the same one, the later waits for a moment and tries again.
+    """
+    return _write(spark, config, table, frame, "overwrite", {"replaceWhere": predicate(where)}, metadata)
+
+
+def append(
+    spark: SparkSession, config: Config, table: Table, frame: DataFrame, metadata: Mapping[str, str] | None = None
+) -> int:
+    """Add the frame's rows; the version of the commit."""
+    return _write(spark, config, table, frame, "append", {}, metadata)
+
+
+def _write(
+    spark: SparkSession,
+    config: Config,
+    table: Table,
+    frame: DataFrame,
+    mode: str,
+    options: Mapping[str, str],
+    metadata: Mapping[str, str] | None,
+) -> int:
+    # The id tells one's own commit from those of writers that came between.
+    mark = uuid.uuid4().hex
+    noted = json.dumps({**(metadata or {}), "commit": mark})
+
+    def write() -> None:
+        with _explained(table, config):
+            writer = frame.write.format("delta").mode(mode).options(**options, userMetadata=noted)
+            writer.save(table.path(config))
+
+    read(spark, config, table)  # the writer would make a missing table, without its constraints
+    retrying(table, write)
+    commits = history(spark, config, table, SEARCHED)
+    return next((commit for commit in commits if commit.metadata.get("commit") == mark), commits[0]).version
+
+
+# ------------------------------------------------------------------------------------------------------------- maintain
+
+
+def optimise(spark: SparkSession, config: Config, table: Table, where: Where | None = None) -> tuple[int, int]:
+    """Join the small files of all partitions, or of those with these values; how many files were removed and added."""
+    condition = f" WHERE {predicate(where)}" if where else ""
+
+    def run() -> tuple[int, int]:
+        with _explained(table, config):
+            metrics = spark.sql(f"OPTIMIZE {table.sql(config)}{condition}").collect()[0]["metrics"]
+        return metrics["numFilesRemoved"], metrics["numFilesAdded"]
+
+    return retrying(table, run)
+
+
+def vacuum(spark: SparkSession, config: Config, table: Table, days: int | None = None) -> None:
+    """Remove files that no version of the last `days` days needs (by default, as many as the table declares)."""
+    retain = f" RETAIN {days * 24} HOURS" if days is not None else ""
+    with _explained(table, config):
+        spark.sql(f"VACUUM {table.sql(config)}{retain}").collect()
+
+
+# -------------------------------------------------------------------------------------------------------------- helpers
+
+
+def predicate(where: Where) -> str:
+    """A condition of SQL: every column has its value, or one of its values.
+
+    >>> predicate({"landing_date": date(2013, 10, 7), "file": ["a.csv", "b.csv"]})
+    "`landing_date` = DATE'2013-10-07' AND `file` IN ('a.csv', 'b.csv')"
+    """
+    if not where:
+        raise ValueError("a condition on no column would mean all rows")
+    return " AND ".join(f"{quoted(name)} {_equals(value)}" for name, value in where.items())
+
+
+def retrying(table: Table, action: Callable[[], T]) -> T:
+    """Do it, again where another writer's commit came first; the action must be safe to repeat."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return action()
+        except Exception as error:  # py4j's and gRPC's have no base of their own
+            if not CONFLICT.search(str(error)):
+                raise
+            last = error
+        time.sleep(random.uniform(0.1, min(LONGEST_PAUSE, 0.2 * 2**attempt)))
+    raise DidNotFinishError(
+        f"{table.full_name}: other runs changed the same rows {ATTEMPTS} times in a row; nothing was written\n"
+        "hint: run it again when they are done"
+    ) from last
+
+
+@contextmanager
+def _explained(table: Table, config: Config, version: int | None = None) -> Iterator[None]:
+    """Turn Spark's errors about a table into messages."""
+    try:
+        yield
+    except TrendsError:
+        raise
+    except Exception as error:
+        text, name = str(error), table.full_name
+        if broken := BROKEN.search(text):
+            # The rest of the text holds the row's values, which may be sensitive.
+            what = broken[1].split(" violated by row")[0].strip()
+            raise ConstraintError(f"{name}: nothing was written: {what}") from None
+        if version is not None and NO_VERSION.search(text):
+            hint = f"versions are kept for {table.kept_days} days"
+            raise MissingTableError(f"{name}: version {version} is not there\nhint: {hint}") from None
+        if MISSING.search(text):
+            hint = "ingest something first, or check TRENDS_LAKE"
+            raise MissingTableError(f"{name}: there is no such table in {config.lake}\nhint: {hint}") from None
+        raise
+
+
+def _equals(value: Value | Sequence[Value]) -> str:
+    if isinstance(value, str | int | date):
+        return f"= {_value(value)}"
+    return f"IN ({', '.join(_value(item) for item in value)})"
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, str):
+        return literal(value)
+    return f"DATE'{value.isoformat()}'" if isinstance(value, date) else str(value)
+
+
+def _metadata(text: str | None) -> dict[str, str]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}  # another program's note
+    return found if isinstance(found, dict) else {}
