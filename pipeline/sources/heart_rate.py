@@ -62,7 +62,7 @@ class HeartRate:
         stress = cell[4] == "1"
         return one_event(
             typed.withColumn("reason", reason),
-            time=F.timestamp_seconds(F.when(F.col("reason").isNull(), F.col("seconds"))),
+            time=F.timestamp_seconds("seconds"),
             ambiguous_time=F.lit(False),
             derived=derived("type"),
             type=F.lit("passive"),

@@ -86,7 +86,7 @@ class Pamap2:
         subject = F.regexp_extract("file", r"(subject[0-9]+)\.dat[^/!]*$", 1)
         return one_event(
             typed.withColumn("reason", reason),
-            time=F.timestamp_micros(midnight + F.round(F.col("seconds") * 1e6).try_cast("bigint")),
+            time=F.timestamp_micros(midnight + F.round(F.col("seconds") * 1e6).cast("bigint")),
             ambiguous_time=F.lit(False),
             derived=derived("time", F.when(transient, "type")),
             type=F.when(F.col("id").isin(*PASSIVE), "passive").otherwise("active"),

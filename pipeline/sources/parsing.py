@@ -1,4 +1,8 @@
-"""What the formats share on Spark: a row's text becomes values, and the first thing wrong becomes its reason."""
+"""What the formats share on Spark: a row's text becomes values, and the first thing wrong becomes its reason.
+
+A value of any size may be in a row, and Spark ends a run where arithmetic or a cast overflows: so until the reason is
+known, a format casts with try_cast and calculates with doubles alone.
+"""
 
 from __future__ import annotations
 
@@ -82,12 +86,16 @@ def derived(*names: Column | str) -> Column:
 
 def one_event(rows: DataFrame, **columns: Column) -> DataFrame:
     """Rows that have a `reason` or become one event each."""
-    return rows.select(*ROW, F.lit(0).alias("part"), "reason", *(columns[name].alias(name) for name in columns))
+    # Looked at only where the row is good, since arithmetic on any number may overflow, which would end the run.
+    good = F.col("reason").isNull()
+    return rows.select(
+        *ROW, F.lit(0).alias("part"), "reason", *(F.when(good, columns[name]).alias(name) for name in columns)
+    )
 
 
 def several_events(rows: DataFrame, events: Column) -> DataFrame:
     """Rows that have a `reason` or become an array of `events` each."""
-    listed = F.when(F.col("reason").isNull(), events).otherwise(F.slice(events, 1, 1))
-    return rows.select(*ROW, "reason", F.posexplode(listed).alias("part", "event")).select(
-        *ROW, "part", "reason", "event.*"
+    good = F.when(F.col("reason").isNull(), events)
+    return rows.select(*ROW, "reason", F.posexplode_outer(good).alias("part", "event")).select(
+        *ROW, F.coalesce("part", F.lit(0)).alias("part"), "reason", "event.*"
     )

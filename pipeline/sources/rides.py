@@ -21,8 +21,8 @@ EVENT = (
 
 
 def coordinates(longitude: Column, latitude: Column) -> tuple[Column, Column]:
-    """A place, or nulls where the receiver had none: it then says 0, 0."""
-    known = (longitude != 0) & (latitude != 0)
+    """A place, or nulls where the receiver had none, and then says 0, or where there is no such place."""
+    known = (longitude != 0) & (latitude != 0) & longitude.between(-180, 180) & latitude.between(-90, 90)
     return F.when(known, longitude), F.when(known, latitude)
 
 

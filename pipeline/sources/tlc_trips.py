@@ -89,7 +89,7 @@ class TlcTrips:
         timed = typed.withColumns(times(F.col("pickup_datetime"), F.col("dropoff_datetime")))
         from_place = coordinates(F.col("pickup_longitude"), F.col("pickup_latitude"))
         to_place = coordinates(F.col("dropoff_longitude"), F.col("dropoff_latitude"))
-        zone = F.col("pickup_location_id").cast("int")
+        zone = F.col("pickup_location_id").try_cast("int")
         in_zone = F.concat(F.lit("zone "), F.when(zone != UNKNOWN_ZONE, zone.cast("string")))
         ride = short_id(F.col("raw"))
         rides = timed.withColumn("reason", wrong).withColumns(
@@ -100,7 +100,7 @@ class TlcTrips:
                 "medallion": F.lit(None).cast("string"),
                 "district": F.coalesce(in_zone, cell(*from_place)),
                 "fare": F.col("fare_amount"),
-                "passengers": F.col("passenger_count").cast("int"),
+                "passengers": F.col("passenger_count").try_cast("int"),
                 "distance": F.col("trip_distance"),
                 **dict(zip(("pickup_longitude", "pickup_latitude"), from_place, strict=True)),
                 **dict(zip(("dropoff_longitude", "dropoff_latitude"), to_place, strict=True)),

@@ -99,7 +99,7 @@ def _of_files(rows: DataFrame) -> DataFrame:
         "company",
         F.coalesce("sector", F.lit(UNKNOWN_SECTOR)).alias("sector"),
         derived(F.when(F.col("sector").isNull(), "sector")).alias("derived"),
-        (F.unix_date(date) * F.lit(86_400_000)).cast("bigint").alias("midnight"),
+        (F.unix_date(date).cast("bigint") * 86_400_000).alias("midnight"),
     )
 
 
