@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 # Counts alone come from one bundled aggregate. Values would cost a scan for every expectation that holds; a limit of no
 # rows is answered without one.
 COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
+# Expectations about one number made of a column's values.
+OF_VALUES = {
+    f"expect_column_{aggregate}_to_be_between" for aggregate in ("max", "mean", "median", "min", "stdev", "sum")
+}
 NO_EXCEPTION = {"raised_exception": False, "exception_traceback": None, "exception_message": None}
 
 
@@ -145,13 +149,14 @@ def _outcome(check: Check, result: Any, suite: Suite) -> Outcome:
         return Outcome(check, False, raised, None, (), result)
     result.exception_info = NO_EXCEPTION
     found = result.result
-    if "observed_value" in found and found["observed_value"] is None:
+    if check.configuration["type"] in OF_VALUES and found.get("observed_value") is None:
         # As with conditions on rows, what is said of all values holds where there are none.
         result.success = True
         return Outcome(check, True, "no values", None, (), result)
     if "unexpected_count" in found:
         share = found.get("unexpected_percent")
-        observed = None if share is None else f"{share:.4g} % of {found['element_count']}"
+        asked = found["element_count"] - found.get("missing_count", 0)
+        observed = None if share is None else f"{share:.4g} % of {asked}"
         rows = found.get("partial_unexpected_index_list") or []
         return Outcome(
             check,

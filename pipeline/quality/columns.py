@@ -1,12 +1,13 @@
 """Computed columns: what a check needs to know of a row that is not in it, as named functions frame → frame.
 
 A suite names them with their options. A computed column is true where a row is right, false where it is wrong, and null
-where the check has nothing to say. Facts between rows are found in narrow aggregates over hashes and joined to the frame
-only where something is wrong: a good day never shuffles its rows.
+where the check has nothing to say. Facts between rows are found in narrow aggregates over hashes; what is wrong is
+sent to every task. The rows themselves are never shuffled.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from pipeline.quality.suites import Suite, SuiteError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-FEW = 1000  # so many wrong keys are sent to every task; more are joined
+FEW = 10_000  # so many wrong keys are sent to every task
 STRETCHES = 1_000_000  # a day's files are cut into about so many stretches of lines to see whether times go back
 KEY, MARK = "__key", "__mark"
 
@@ -135,9 +136,16 @@ def _with_marks(
     """The frame with `right` of the mark of each row's key, null where its key has none; most days no key has one."""
     from pyspark.sql import functions as F
 
+    asked = F.lit(True)
     few = marked.limit(FEW + 1).collect()
+    if len(few) > FEW:
+        # Too many for every task to hold: keys are drawn by their hash, and the rows of all others have no answer. The
+        # share of wrong rows, which is what `mostly` is about, stays as it is.
+        drawn = 2 * math.ceil(marked.count() / FEW)
+        asked = F.pmod(key, F.lit(drawn)) == 0
+        few = marked.where(F.pmod(F.col(KEY), F.lit(drawn)) == 0).limit(FEW).collect()
     if not few:
         return frame.withColumn(column, right(F.lit(None).cast(marked.schema[MARK].dataType)))
-    if len(few) <= FEW:
-        marked = F.broadcast(frame.sparkSession.createDataFrame(few, marked.schema))
-    return frame.withColumn(KEY, key).join(marked, KEY, "left").withColumn(column, right(F.col(MARK))).drop(KEY, MARK)
+    few_marks = F.broadcast(frame.sparkSession.createDataFrame(few, marked.schema))
+    joined = frame.withColumn(KEY, key).join(few_marks, KEY, "left")
+    return joined.withColumn(column, F.when(asked, right(F.col(MARK)))).drop(KEY, MARK)

@@ -8,6 +8,7 @@ own pages load theirs from several hosts. A page's path says all that the index 
 from __future__ import annotations
 
 import fcntl
+import html
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline.quality.checkpoint import Validation, quiet
+from pipeline.quality.checkpoint import Outcome, Validation, quiet
 from pipeline.quality.report import Result
 from pipeline.quality.subject import Subject
 
@@ -26,6 +27,7 @@ KEPT = 10  # pages of one table and day; the oldest go first
 PAGE = re.compile(r"(?P<time>\d{8}T\d{6}\.\d{6})\.(?P<run>.+)\.(?P<state>[a-z]+)\.html")
 TIME = "%Y%m%dT%H%M%S.%f"
 ROOT = "../../.."
+ORDER = ("failed", "waived", "warned", "passed")  # what needs somebody comes first
 
 
 @dataclass(frozen=True)
@@ -43,18 +45,21 @@ class Run:
 
 def write_page(site: Path, subject: Subject, validation: Validation, results: tuple[Result, ...], state: str) -> Path:
     """Write the page of one checkpoint, and the index anew; returns the page's path."""
-    from great_expectations.render.renderer import ValidationResultsPageRenderer
-    from great_expectations.render.view import DefaultJinjaPageView
+    from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
+    from great_expectations.render.view.view import DefaultJinjaPageView
 
     checked_at = results[0].checked_at
     folder = site / subject.dataset.name / f"{subject.day}" / subject.table_name
     run = re.sub(r"[^\w-]+", "-", subject.run_id)[:100]
     page = folder / f"{checked_at.astimezone(UTC).strftime(TIME)}.{run}.{state}.html"
     with quiet():
+        for result in validation.result.results:
+            result.result = _escaped(result.result)
         document = ValidationResultsPageRenderer(run_info_at_end=True).render(validation.result)
         # The first section repeats the run's name and counts, with links into a site that is not there.
         document.sections = document.sections[1:]
-        text = DefaultJinjaPageView(custom_views_directory=str(TEMPLATES)).render(
+        view: Any = DefaultJinjaPageView(custom_views_directory=str(TEMPLATES))
+        text = view.render(
             document,
             template="quality_page.j2",
             root=ROOT,
@@ -63,7 +68,10 @@ def write_page(site: Path, subject: Subject, validation: Validation, results: tu
             run_id=subject.run_id,
             table_name=subject.table_name,
             checked_at=f"{checked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
-            checks=[_line(outcome.check, result) for outcome, result in zip(validation.outcomes, results, strict=True)],
+            checks=sorted(
+                (_line(outcome, result) for outcome, result in zip(validation.outcomes, results, strict=True)),
+                key=lambda line: ORDER.index(line["state"]),
+            ),
         )
     folder.mkdir(parents=True, exist_ok=True)
     _replace(page, text)
@@ -102,10 +110,10 @@ def _runs(site: Path) -> Iterator[Run]:
             yield Run(dataset, day, table_name, parts["state"], parts["run"], checked_at, link)
 
 
-def _line(check: Any, result: Result) -> dict[str, Any]:
+def _line(outcome: Outcome, result: Result) -> dict[str, Any]:
     return {
-        "short_name": check.short_name,
-        "description": check.configuration.get("description", ""),
+        "short_name": outcome.check.short_name,
+        "description": outcome.check.configuration.get("description", ""),
         "severity": result.severity,
         "state": result.state,
         "observed": "" if result.observed is None else result.observed,
@@ -113,6 +121,15 @@ def _line(check: Any, result: Result) -> dict[str, Any]:
         "examples": result.examples,
         "waived_reason": result.waived_reason,
     }
+
+
+def _escaped(value: Any) -> Any:
+    """Values as HTML: the cells of Great Expectations' tables would take a file's text for markup."""
+    if isinstance(value, str):
+        return html.escape(value)
+    if isinstance(value, dict):
+        return {key: _escaped(each) for key, each in value.items()}
+    return [_escaped(each) for each in value] if isinstance(value, list) else value
 
 
 def _replace(path: Path, text: str) -> None:

@@ -26,7 +26,8 @@ def write(spark: SparkSession, config: Config, results: Sequence[Result]) -> Non
         "table_name": first.table_name,
         "run_id": first.run_id,
     }
-    delta.create(spark, config, OPS_QUALITY)
+    if not delta.exists(spark, config, OPS_QUALITY):
+        delta.create(spark, config, OPS_QUALITY)
     schema = delta.read(spark, config, OPS_QUALITY).schema
     rows = [{**asdict(result), "examples": list(result.examples)} for result in results]
     frame = spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema).coalesce(1)
@@ -76,10 +77,7 @@ def latest(found: Iterable[Result]) -> list[Result]:
         by_table.setdefault((result.table_name, result.landing_date), []).append(result)
     last = {key: max((result.checked_at, result.run_id) for result in group) for key, group in by_table.items()}
     return [
-        result
-        for key, group in by_table.items()
-        for result in group
-        if (result.checked_at, result.run_id) == last[key]
+        result for key, group in by_table.items() for result in group if (result.checked_at, result.run_id) == last[key]
     ]
 
 

@@ -118,5 +118,7 @@ def _check(table_name: str, configuration: Any, path: Path, number: int) -> Chec
     if configuration.get("severity") not in SEVERITIES:
         raise SuiteError(f'{path.name}: {name}: severity is missing or unknown\nhint: "critical" or "warning"')
     if not isinstance(configuration.get("kwargs"), dict) or "type" not in configuration:
-        raise SuiteError(f'{path.name}: {name}: no expectation\nhint: "type": "expect_…" and "kwargs": {{…}} are needed')
+        raise SuiteError(
+            f'{path.name}: {name}: no expectation\nhint: "type": "expect_…" and "kwargs": {{…}} are needed'
+        )
     return Check(table_name, name, configuration, tuple(meta.get("shows", ())), path)

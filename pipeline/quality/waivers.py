@@ -44,7 +44,8 @@ def waive(
         if that_day:
             hint += f"; on {day} failed {', '.join(that_day)}"
         raise WaiverError(f"{expectation} did not fail on {day}\nhint: {hint}")
-    delta.create(spark, config, OPS_WAIVERS)
+    if not delta.exists(spark, config, OPS_WAIVERS):
+        delta.create(spark, config, OPS_WAIVERS)
     schema = delta.read(spark, config, OPS_WAIVERS).schema
     datasets = sorted({result.dataset for result in failures})
     for dataset in datasets:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,8 +130,8 @@ def test_no_output_shows_who_it_was(spark: SparkSession, config: Config, site: P
     suites = tmp_path / "suites"
     suites.mkdir()
     columns = ("driver", "rider", "medallion")
-    (suites / "silver.taxi.json").write_text(_suite(*(_not_in_set(name) for name in columns), _distinct("driver")))
-    (suites / "bronze.taxi.json").write_text(_suite(_not_in_set("raw")))
+    (suites / "silver.taxi.json").write_text(_suite(*(_short(name) for name in columns), _distinct("driver")))
+    (suites / "bronze.taxi.json").write_text(_suite(_short("raw")))
     reports = [
         checked(spark, config, site, samples.good_rows("silver.taxi"), suites=suites),
         checked(spark, config, site, samples.good_rows("bronze.taxi"), "bronze.taxi", suites=suites),
@@ -155,7 +157,7 @@ def _suite(*expectations: str) -> str:
     return '{"name": "test", "expectations": [' + ", ".join(expectations) + "]}"
 
 
-def _not_in_set(column: str) -> str:
+def _short(column: str) -> str:
     # Every row fails: a mask is longer than any value.
     return (
         f'{{"type": "expect_column_value_lengths_to_be_between", "kwargs": {{"column": "{column}", "max_value": 2}}, '
@@ -165,15 +167,15 @@ def _not_in_set(column: str) -> str:
 
 def _distinct(column: str) -> str:
     return (
-        f'{{"type": "expect_column_distinct_values_to_be_in_set", "kwargs": {{"column": "{column}", "value_set": ["x"]}},'
-        f' "severity": "critical", "meta": {{"check": "{column}_distinct"}}}}'
+        f'{{"type": "expect_column_distinct_values_to_be_in_set", "kwargs": {{"column": "{column}", '
+        f'"value_set": ["x"]}}, "severity": "critical", "meta": {{"check": "{column}_distinct"}}}}'
     )
 
 
 def test_pages_are_kept_apart_and_bounded(spark: SparkSession, config: Config, site: Path, tmp_path: Path) -> None:
     suites = tmp_path / "suites"
     suites.mkdir()
-    (suites / "silver.stock.json").write_text(_suite(_not_in_set("company")))
+    (suites / "silver.stock.json").write_text(_suite(_short("company")))
     rows = samples.good_rows("silver.stock")
     for row in rows:
         row["company"] = "<script>alert(1)</script>"
@@ -204,9 +206,12 @@ def test_a_missing_column_or_a_wrong_suite_is_told(spark: SparkSession, config: 
 
 
 def test_nothing_is_printed_or_left_in_the_home_folder(tmp_path: Path) -> None:
-    code = "from pipeline.quality.checkpoint import quiet\nwith quiet():\n import great_expectations as gx\n gx.get_context(mode='ephemeral')"
+    code = (
+        "from pipeline.quality.checkpoint import quiet\n"
+        "with quiet():\n  import great_expectations as gx\n  gx.get_context(mode='ephemeral')"
+    )
     home = tmp_path / "home"
     home.mkdir()
-    python = str(Path(__import__("sys").executable))
-    done = subprocess.run([python, "-c", code], env={"HOME": str(home)}, capture_output=True, text=True, check=True)
+    environment = os.environ | {"HOME": str(home)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr, list(home.iterdir())) == ("", "", [])

@@ -30,9 +30,7 @@ SPARK_TYPES = {
 }
 
 
-def outcomes(
-    frame: DataFrame, subject: Subject, *, computed: bool = True, **parameters: float
-) -> dict[str, Outcome]:
+def outcomes(frame: DataFrame, subject: Subject, *, computed: bool = True, **parameters: float) -> dict[str, Outcome]:
     """What each check of the table's suite says of a frame."""
     suite = load(subject.table_name)
     if computed:
@@ -115,7 +113,9 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 def test_any_table_may_have_a_suite(spark: SparkSession, tmp_path: Path) -> None:
     rows = '{"name": "gold.q", "meta": {"rows": ["window_start"]}, "expectations": [{"severity": "critical", '
-    rows += '"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "count"}, "meta": {"check": "counted"}}]}'
+    rows += (
+        '"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "count"}, "meta": {"check": "counted"}}]}'
+    )
     suite = load("gold.q", write(tmp_path, "gold.q", rows))
     frame = spark.createDataFrame([(1, "5"), (2, None)], "window_start int, count string")
     subject = Subject(DATASETS["stock"], samples.DAY, "gold.q", "run 1")
