@@ -1,0 +1,91 @@
+"""Check a staged table before readers see it: compute, mask, run the suite, keep the results, write the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.config import Config
+from pipeline.quality.checkpoint import Outcome, run
+from pipeline.quality.columns import with_computed
+from pipeline.quality.history import GREATEST, LEAST, observed_range
+from pipeline.quality.mask import with_masks
+from pipeline.quality.pages import write_page
+from pipeline.quality.report import Report, Result
+from pipeline.quality.results import write
+from pipeline.quality.subject import Subject
+from pipeline.quality.suites import FOLDER, Suite, SuiteError, load
+from pipeline.quality.waivers import reasons
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.datasets.declaration import Dataset
+
+SITE = Path("site/quality")
+
+
+def check(
+    spark: SparkSession,
+    config: Config,
+    dataset: Dataset,
+    day: date,
+    table_name: str,
+    frame: DataFrame,
+    run_id: str,
+    *,
+    formats: Mapping[str, str] | None = None,
+    source_rows: int = 0,
+    quarantined: int = 0,
+    site: Path = SITE,
+    suites: Path = FOLDER,
+) -> Report:
+    """Run a table's suite on its staged frame; the caller decides what a critical failure stops.
+
+    `formats` says for each file which format it has, `source_rows` and `quarantined` count the day's rows. The frame is
+    read several times: it should be cheap to read, such as a staged table.
+    """
+    subject = Subject(dataset, day, table_name, run_id, formats or {}, source_rows, quarantined)
+    suite = load(table_name, suites)
+    parameters = {"least_rows": subject.least_rows, **observed_range(spark, config, subject, suite)}
+    _check_parameters(suite, parameters)
+    waived = reasons(spark, config, day)
+    checked_at = datetime.now(UTC)
+    masked = frame.transform(with_computed, subject, suite).transform(with_masks, dataset)
+    validation = run(masked, subject, suite, parameters, checked_at)
+    results = tuple(
+        _result(subject, checked_at, outcome, waived.get((day, outcome.check.name))) for outcome in validation.outcomes
+    )
+    write(spark, config, results)
+    return Report(results, write_page(site, subject, validation, results, Report(results).state))
+
+
+def _check_parameters(suite: Suite, parameters: Mapping[str, float]) -> None:
+    names = {check.short_name for check in suite.checks}
+    known = {*parameters, *(name + suffix for name in names for suffix in (LEAST, GREATEST))}
+    for each in suite.checks:
+        if unknown := sorted(each.parameters - known):
+            raise SuiteError(
+                f"{each.file.name}: {each.short_name}: no parameter {unknown[0]!r}\n"
+                "hint: least_rows, or the name of a check with _least or _greatest"
+            )
+
+
+def _result(subject: Subject, checked_at: datetime, outcome: Outcome, reason: str | None) -> Result:
+    return Result(
+        dataset=subject.dataset.name,
+        landing_date=subject.day,
+        table_name=subject.table_name,
+        run_id=subject.run_id,
+        checked_at=checked_at,
+        expectation=outcome.check.name,
+        column_name=outcome.check.configuration["kwargs"].get("column"),
+        severity=outcome.check.severity,
+        success=outcome.success,
+        observed=outcome.observed,
+        unexpected=outcome.unexpected,
+        examples=outcome.examples,
+        waived_reason=None if outcome.success else reason,
+    )

@@ -1,0 +1,217 @@
+"""A whole check: results in the lake, pages, waivers, history, masks; in this process and through Spark Connect."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipeline import delta
+from pipeline.config import Config
+from pipeline.datasets import DATASETS
+from pipeline.quality.check import check
+from pipeline.quality.pages import KEPT
+from pipeline.quality.report import QualityError, Report
+from pipeline.quality.results import results
+from pipeline.quality.waivers import WaiverError, waive
+from pipeline.tables import OPS_QUALITY
+from tests.quality import samples
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEGATIVE = "silver.taxi.fare_not_negative"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return tmp_path / "site"
+
+
+def checked(
+    spark: SparkSession,
+    config: Config,
+    site: Path,
+    rows: samples.Rows,
+    table_name: str = "silver.taxi",
+    run_id: str = "run 1",
+    day: date = samples.DAY,
+    **options: Any,
+) -> Report:
+    """A check of these rows, landed on one day."""
+    name = table_name.partition(".")[2]
+    frame = samples.frame_of(spark, table_name, rows)
+    facts = {"formats": {samples.file_of(name): samples.FILES[name]}, "source_rows": len(rows)} | options
+    return check(spark, config, DATASETS[name], day, table_name, frame, run_id, site=site, **facts)
+
+
+def bad_fares(count: int = 30) -> samples.Rows:
+    """Good rides but for some fares."""
+    rows = samples.good_rows("silver.taxi")
+    for row in rows[:count]:
+        row["fare"] = -1.0
+    return rows
+
+
+def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site: Path) -> None:
+    spark = any_spark
+    report = checked(spark, config, site, bad_fares())
+    with pytest.raises(QualityError) as told:
+        report.raise_on_critical()
+    assert str(told.value).splitlines()[:3] == [
+        "taxi 2019-01-15: silver.taxi is not published: 1 critical check failed",
+        f"  {NEGATIVE} failed: 30 rows",
+        "    taxi/2019-01-15/taxi.csv:1: -1.0",
+    ]
+    assert "    … and 25 more\nhint: " in str(told.value)
+    assert f"trends quality waive {NEGATIVE} --date 2019-01-15" in str(told.value)
+
+    # The same run again replaces its rows, and only these.
+    checked(spark, config, site, bad_fares())
+    checked(spark, config, site, samples.good_rows("silver.taxi"), run_id="run 2", day=samples.DAY + timedelta(days=1))
+    stored = {(row["landing_date"], row["run_id"], row["expectation"]) for row in _stored(spark, config)}
+    assert len(stored) == len(_stored(spark, config)) == 2 * len(report.results)
+
+    with pytest.raises(WaiverError, match=f"no check 'silver.taxi.fare_not_negativ'\nhint: did you mean {NEGATIVE}"):
+        waive(spark, config, "silver.taxi.fare_not_negativ", samples.DAY, "free rides")
+    with pytest.raises(WaiverError, match="did not fail on 2019-01-16\nhint: it failed on 2019-01-15"):
+        waive(spark, config, NEGATIVE, date(2019, 1, 16), "free rides")
+    with pytest.raises(WaiverError, match="did not fail on 2019-01-15\nhint: it has not failed on any day; on"):
+        waive(spark, config, "silver.taxi.ride_present", samples.DAY, "free rides")
+    with pytest.raises(WaiverError, match="needs a reason"):
+        waive(spark, config, NEGATIVE, samples.DAY, " ")
+    waive(spark, config, NEGATIVE, samples.DAY, "first reason", "ann")
+    assert waive(spark, config, NEGATIVE, samples.DAY, "free rides", "ann") == ["taxi"]
+    assert [(result.expectation, result.waived_reason) for result in results(spark, config) if not result.success] == [
+        (NEGATIVE, "free rides")
+    ]
+
+    again = checked(spark, config, site, bad_fares(), run_id="run 3")
+    again.raise_on_critical()
+    assert again.state == "waived"
+    assert again.warnings == [f"{NEGATIVE} waived: 30 rows (free rides)"]
+    assert again.page is not None
+    assert "Waived: free rides" in again.page.read_text()
+    assert {result.run_id for result in results(spark, config, "taxi", until=samples.DAY)} == {"run 3"}
+    assert {result.run_id for result in results(spark, config, every_run=True)} == {"run 1", "run 2", "run 3"}
+    assert results(spark, config, "stock") == []
+    assert results(spark, config, since=date(2019, 1, 17)) == []
+
+
+def _stored(spark: SparkSession, config: Config) -> list[Any]:
+    return delta.read(spark, config, OPS_QUALITY).collect()
+
+
+def test_a_day_is_compared_with_those_before_it(spark: SparkSession, config: Config, site: Path) -> None:
+    rows = samples.good_rows("silver.activity")
+    first = checked(spark, config, site, rows, "silver.activity")
+    assert first.state == "passed"  # there is no history yet
+    for row in rows:
+        row["rate"] = 150.0
+    few = checked(spark, config, site, rows[:15], "silver.activity", day=samples.DAY + timedelta(days=3))
+    assert few.state == "warned"
+    few.raise_on_critical()
+    assert [result.expectation for result in few.of("warned")] == [
+        "silver.activity.usual_events",
+        "silver.activity.usual_rate",
+    ]
+    assert few.warnings[0] == "silver.activity.usual_events warned: 15"
+    # What was published with a warning is history too: the same again is usual.
+    later = checked(spark, config, site, rows[:15], "silver.activity", day=samples.DAY + timedelta(days=4))
+    assert later.state == "passed"
+
+
+def test_no_output_shows_who_it_was(spark: SparkSession, config: Config, site: Path, tmp_path: Path) -> None:
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    columns = ("driver", "rider", "medallion")
+    (suites / "silver.taxi.json").write_text(_suite(*(_short(name) for name in columns), _distinct("driver")))
+    (suites / "bronze.taxi.json").write_text(_suite(_short("raw")))
+    reports = [
+        checked(spark, config, site, samples.good_rows("silver.taxi"), suites=suites),
+        checked(spark, config, site, samples.good_rows("bronze.taxi"), "bronze.taxi", suites=suites),
+        checked(spark, config, site, samples.good_rows("silver.activity")[:1], "silver.activity"),
+    ]
+    assert [result.success for result in reports[0].results + reports[1].results] == [False] * 5
+    messages = []
+    for report in reports[:2]:
+        with pytest.raises(QualityError) as told:
+            report.raise_on_critical()
+        messages.append(str(told.value))
+    example = reports[0].results[0].examples[0]
+    assert example.startswith("taxi/2019-01-15/taxi.csv:1: driver-")
+    shown = [str(reports), *messages, str(_stored(spark, config)), str(results(spark, config))]
+    files = [path for root in (site, Path(config.lake)) for path in root.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".html" for path in files)
+    shown += [path.read_bytes().decode("utf-8", "replace") for path in files if path.suffix != ".parquet"]
+    assert "driver-" in "".join(shown)
+    assert not [text for text in shown if samples.SECRET in text]
+
+
+def _suite(*expectations: str) -> str:
+    return '{"name": "test", "expectations": [' + ", ".join(expectations) + "]}"
+
+
+def _short(column: str) -> str:
+    # Every row fails: a mask is longer than any value.
+    return (
+        f'{{"type": "expect_column_value_lengths_to_be_between", "kwargs": {{"column": "{column}", "max_value": 2}}, '
+        f'"severity": "critical", "meta": {{"check": "{column}_short"}}}}'
+    )
+
+
+def _distinct(column: str) -> str:
+    return (
+        f'{{"type": "expect_column_distinct_values_to_be_in_set", "kwargs": {{"column": "{column}", '
+        f'"value_set": ["x"]}}, "severity": "critical", "meta": {{"check": "{column}_distinct"}}}}'
+    )
+
+
+def test_pages_are_kept_apart_and_bounded(spark: SparkSession, config: Config, site: Path, tmp_path: Path) -> None:
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    (suites / "silver.stock.json").write_text(_suite(_short("company")))
+    rows = samples.good_rows("silver.stock")
+    for row in rows:
+        row["company"] = "<script>alert(1)</script>"
+    pages = [
+        checked(spark, config, site, rows, "silver.stock", f"manual__2019-01-16T00:00:00+00:00 {n}", suites=suites).page
+        for n in range(KEPT + 2)
+    ]
+    there = [page for page in pages if page is not None and page.exists()]
+    assert there == pages[2:]
+    index = (site / "index.html").read_text()
+    assert index.count("<tr data-dataset=") == KEPT
+    for page in there:
+        assert page.relative_to(site).as_posix() in index
+        text = page.read_text()
+        assert "<script>alert" not in text
+        assert "http://" not in text
+        assert "https://" not in text
+    assert "http" not in index + (site / "quality.css").read_text() + (site / "quality.js").read_text()
+
+
+def test_a_missing_column_or_a_wrong_suite_is_told(spark: SparkSession, config: Config, site: Path) -> None:
+    frame = samples.frame_of(spark, "silver.stock", samples.good_rows("silver.stock")).drop("volume")
+    report = check(spark, config, DATASETS["stock"], samples.DAY, "silver.stock", frame, "run 1", site=site)
+    found = {result.expectation: result for result in report.results}["silver.stock.volume_present"]
+    assert (found.state, found.observed) == ("failed", 'Error: The column "volume" in BatchData does not exist.')
+    assert report.page is not None
+    assert "Traceback" not in report.page.read_text()
+
+
+def test_nothing_is_printed_or_left_in_the_home_folder(tmp_path: Path) -> None:
+    code = (
+        "from pipeline.quality.checkpoint import quiet\n"
+        "with quiet():\n  import great_expectations as gx\n  gx.get_context(mode='ephemeral')"
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = os.environ | {"HOME": str(home)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr, list(home.iterdir())) == ("", "", [])

@@ -1,0 +1,152 @@
+"""Every check of every suite passes on good data and fails on bad data."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipeline.datasets import DATASETS
+from pipeline.quality.checkpoint import Outcome, run
+from pipeline.quality.columns import with_computed
+from pipeline.quality.mask import with_masks
+from pipeline.quality.subject import Subject
+from pipeline.quality.suites import FOLDER, SuiteError, load
+from tests.quality import samples
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TABLES = [f"{layer}.{name}" for layer in ("bronze", "silver") for name in DATASETS]
+SPARK_TYPES = {
+    "string": "StringType",
+    "double": "DoubleType",
+    "bigint": "LongType",
+    "int": "IntegerType",
+    "boolean": "BooleanType",
+}
+
+
+def outcomes(frame: DataFrame, subject: Subject, *, computed: bool = True, **parameters: float) -> dict[str, Outcome]:
+    """What each check of the table's suite says of a frame."""
+    suite = load(subject.table_name)
+    if computed:
+        frame = with_computed(frame, subject, suite)
+    masked = with_masks(frame, subject.dataset)
+    found = run(masked, subject, suite, {"least_rows": subject.least_rows, **parameters}, datetime.now(UTC))
+    return {outcome.check.short_name: outcome for outcome in found.outcomes}
+
+
+def failed(found: dict[str, Outcome]) -> set[str]:
+    return {name for name, outcome in found.items() if not outcome.success}
+
+
+@pytest.mark.parametrize("table_name", TABLES)
+def test_good_rows_pass_every_check(spark: SparkSession, table_name: str) -> None:
+    frame = samples.frame_of(spark, table_name, samples.good_rows(table_name))
+    assert failed(outcomes(frame, samples.subject_of(table_name))) == set()
+
+
+# The suites of bronze differ only in the names of formats.
+@pytest.mark.parametrize("table_name", ["bronze.taxi", *(f"silver.{name}" for name in DATASETS)])
+def test_every_check_fails_on_what_it_is_for_and_names_the_rows(spark: SparkSession, table_name: str) -> None:
+    checks = load(table_name).checks
+    usual = {name: 1000.0 for check in checks for name in check.parameters if name.endswith(("_least", "_greatest"))}
+    rows, positions = samples.rows_each_bad(table_name)
+    full = samples.subject_of(table_name, source_rows=len(rows), quarantined=len(rows) - 1)
+    found = outcomes(samples.frame_of(spark, table_name, rows), full, **usual)
+    for check, bad in positions.items():
+        places = {f"{rows[n].get('file')}:{rows[n].get('line')}" for n in bad}
+        assert not found[check].success, check
+        assert samples.COPIES <= (found[check].unexpected or 0) <= 3 * samples.COPIES, check
+        assert places <= {example.partition(": ")[0] for example in found[check].examples}, check
+    seen = failed(found)
+
+    good = samples.frame_of(spark, table_name, samples.good_rows(table_name))
+    types = {check.configuration["kwargs"]["column"] for check in checks if check.short_name.endswith("_type")}
+    bad = samples.frame_of(spark, table_name, samples.rows_all_bad(table_name))
+    seen |= failed(outcomes(bad, samples.subject_of(table_name))) & samples.lenient(table_name)
+    seen |= failed(outcomes(good.limit(0), samples.subject_of(table_name))) & {"arrived", "has_events"}
+    if types:
+        other = good.selectExpr(*(f"array({name}) {name}" if name in types else name for name in good.columns))
+        # Without computed columns: these cannot be computed from other types.
+        outcome = outcomes(other, samples.subject_of(table_name), computed=False)
+        seen |= {name for name in failed(outcome) if name.endswith("_type")}
+    assert seen == {check.short_name for check in checks}
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_suites_know_every_column_and_format_of_the_declaration(name: str) -> None:
+    dataset = DATASETS[name]
+    kwargs = [check.configuration["kwargs"] for check in load(f"silver.{name}").checks]
+    types = {each["column"]: each["type_"] for each in kwargs if "type_" in each}
+    assert {column.name: SPARK_TYPES[column.type] for column in dataset.columns}.items() <= types.items()
+    required = {column.name for column in dataset.columns if column.required}
+    not_null = {
+        check.configuration["kwargs"]["column"]
+        for check in load(f"silver.{name}").checks
+        if check.configuration["type"] == "expect_column_values_to_not_be_null"
+    }
+    assert required <= not_null
+    declared = {check.short_name: check for check in load(f"bronze.{name}").checks}["format_declared"]
+    assert set(declared.configuration["kwargs"]["value_set"]) == {known.name for known in dataset.formats} | {"unknown"}
+    formats = {known.name for known in dataset.formats}
+    for options in load(f"silver.{name}").computed:
+        assert set(options.get("formats", {})) <= formats
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_a_suite_is_named_after_its_file_and_says_what_each_check_is_for(path: Path) -> None:
+    content = json.loads(path.read_text())
+    assert content["name"] == path.stem
+    for expectation in content["expectations"]:
+        assert expectation["description"].endswith("."), expectation["meta"]["check"]
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    (folder / f"{name}.json").write_text(text)
+    return folder
+
+
+def test_any_table_may_have_a_suite(spark: SparkSession, tmp_path: Path) -> None:
+    rows = '{"name": "gold.q", "meta": {"rows": ["window_start"]}, "expectations": [{"severity": "critical", '
+    rows += (
+        '"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "count"}, "meta": {"check": "counted"}}]}'
+    )
+    suite = load("gold.q", write(tmp_path, "gold.q", rows))
+    frame = spark.createDataFrame([(1, "5"), (2, None)], "window_start int, count string")
+    subject = Subject(DATASETS["stock"], samples.DAY, "gold.q", "run 1")
+    (outcome,) = run(frame, subject, suite, {}, datetime.now(UTC)).outcomes
+    assert (outcome.success, outcome.examples) == (False, ("2: None",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"expectations": [}', "gold.q.json:1:19: Expecting value"),
+        ("[]", "gold.q.json: no suite"),
+        ('{"expectations": [{"type": "expect"}]}', "gold.q.json: expectation 1 has no name"),
+        ('{"expectations": [{"meta": {"check": "a"}}]}', "gold.q.json: a: severity is missing or unknown"),
+        (
+            '{"expectations": [{"meta": {"check": "a"}, "severity": "critical", "kwargs": {}}]}',
+            "gold.q.json: a: no expectation",
+        ),
+        (
+            '{"expectations": [{"meta": {"check": "a"}, "severity": "warning", "type": "t", "kwargs": {}}, '
+            '{"meta": {"check": "a"}, "severity": "warning", "type": "t", "kwargs": {}}]}',
+            "gold.q.json: the check a is in gold.q.json already",
+        ),
+    ],
+)
+def test_a_mistake_in_a_suite_is_told(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SuiteError, match="^" + message.replace(".", r"\.")) as told:
+        load("gold.q", write(tmp_path, "gold.q", text))
+    assert "\nhint: " in str(told.value)
+
+
+def test_a_table_without_a_suite_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="no suite says what must hold"):
+        load("gold.q", tmp_path)
