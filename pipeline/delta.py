@@ -204,7 +204,15 @@ def replace(
     All rows of the frame must have these values. Readers see the old rows or the new ones. Writers of different
     partitions do not disturb each other; where two write the same one, the later waits for a moment and tries again.
     """
-    return _write(spark, config, table, frame, "overwrite", {"replaceWhere": where if isinstance(where, str) else predicate(where)}, metadata)
+    return _write(
+        spark,
+        config,
+        table,
+        frame,
+        "overwrite",
+        {"replaceWhere": where if isinstance(where, str) else predicate(where)},
+        metadata,
+    )
 
 
 def append(

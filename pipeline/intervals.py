@@ -79,7 +79,7 @@ def write(spark: SparkSession, config: Config, interval: Interval) -> None:
     ordered = tuple(row[column.name] for column in OPS_INTERVALS.columns)
     schema = ", ".join(f"{column.name} {column.type}" for column in OPS_INTERVALS.columns)
     frame = spark.createDataFrame([ordered], schema)
-    where = {"dataset": interval.dataset, "landing_date": interval.landing_date}
+    where: delta.Where = {"dataset": interval.dataset, "landing_date": interval.landing_date}
     delta.replace(spark, config, OPS_INTERVALS, frame, where, {"run_id": interval.run_id})
 
 

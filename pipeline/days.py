@@ -1,0 +1,239 @@
+"""One landing day of a dataset: landing → bronze → staged → checked → quarantine and silver → `ops.intervals`.
+
+Each step is safe to repeat, and nothing is committed before it was checked: a run that was killed anywhere is made good
+by the next one. A day whose files are in silver already is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline import delta, intervals
+from pipeline.config import Config
+from pipeline.errors import TrendsError
+from pipeline.ingest import bronze
+from pipeline.ingest.landing import find_files, same_content
+from pipeline.intervals import COMPLETE, FAILED, MISSING, File, Interval
+from pipeline.quality.check import SITE, check
+from pipeline.quality.report import QualityError
+from pipeline.sources.formats import UNKNOWN
+from pipeline.sources.landing_rows import LandingFile, path_of
+from pipeline.tables import bronze as bronze_table
+from pipeline.tables import catalogue
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.datasets.declaration import Dataset
+    from pipeline.refine.events import Layout
+
+TRIES = 5  # at a day whose files change while it is refined
+
+
+class MissingFilesError(TrendsError):
+    """A day on which files were expected and none came."""
+
+
+class ReconciliationError(TrendsError):
+    """Rows that went in and did not come out: a mistake in this program."""
+
+
+def prepare(spark: SparkSession, config: Config, dataset: Dataset) -> None:
+    """Make the tables that a dataset needs, once before its days."""
+    for table in catalogue([dataset]):
+        delta.create(spark, config, table)
+
+
+def new_run_id() -> str:
+    """A name for a run, which sorts by time."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+
+
+def process_day(
+    spark: SparkSession,
+    config: Config,
+    dataset: Dataset,
+    day: date,
+    run_id: str,
+    *,
+    reprocess: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+    site: Path = SITE,
+) -> Interval:
+    """Bring a landing day into silver; the interval as it is then."""
+    return _Day(spark, config, dataset, day, run_id, say, site).process(reprocess)
+
+
+class _Day:
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: Config,
+        dataset: Dataset,
+        day: date,
+        run_id: str,
+        say: Callable[[str], None],
+        site: Path,
+    ) -> None:
+        self.lake = spark, config, dataset, day
+        self.spark, self.config, self.dataset, self.day = spark, config, dataset, day
+        self.run_id, self.say, self.site = run_id, say, site
+        self.metadata = {"run_id": run_id}
+        self.bytes: dict[str, int] = {}
+        self.warnings: list[str] = []
+
+    def process(self, reprocess: bool) -> Interval:
+        """Bronze, then silver, again if the files changed meanwhile."""
+        files = find_files(self.config, self.dataset, self.day)
+        self.bytes = {file.path: file.bytes for file in files}
+        known = bronze.known_files(*self.lake)
+        if not files and not known:
+            return self._without_files()
+        self.warnings = same_content(files, self._paths_of_hashes())
+        self._ingest(files, known, reprocess)
+        for _ in range(TRIES):
+            known = bronze.known_files(*self.lake)
+            inputs, last = _digest(known), self._last()
+            if last and last.status == COMPLETE and last.inputs == inputs and not reprocess:
+                self.say("is complete already")
+                return last
+            interval = self._refine(inputs, last)
+            # Another run may have put newer files into bronze, and their events into silver before ours.
+            if _digest(bronze.known_files(*self.lake)) == inputs:
+                intervals.write(self.spark, self.config, interval)
+                return interval
+        raise TrendsError(f"{self.dataset.name} {self.day}: its files keep changing\nhint: ingest it again later")
+
+    def _without_files(self) -> Interval:
+        expected = self.dataset.expects(self.day)
+        interval = Interval(self.dataset.name, self.day, MISSING if expected else COMPLETE, self.run_id)
+        last = self._last()
+        if last is None or last.status != interval.status:
+            intervals.write(self.spark, self.config, interval)
+        if expected:
+            folder = f"{self.config.landing}/{self.dataset.name}/{self.day}"
+            due = self.dataset.expected_at(self.day)
+            raise MissingFilesError(
+                f"{self.dataset.name} {self.day}: no file in {folder}, where some should be "
+                f"by {due:%Y-%m-%d %H:%M %Z}\nhint: put the day's files there and run it again"
+            )
+        return interval
+
+    def _ingest(self, files: Sequence[LandingFile], known: dict[str, str], reprocess: bool) -> None:
+        """Put new and changed files into bronze; when reprocessing, those too that had no known format."""
+        here = bronze.day_rows(*self.lake)
+        unknown = set()
+        if reprocess:
+            found = here.where(f"format = '{UNKNOWN}'").select("file").distinct().collect()
+            unknown = {path_of(row.file) for row in found}
+        new = [file for file in files if known.get(file.path) != file.hash or file.path in unknown]
+        if not new:
+            return
+        self.say(f"reads {len(new):,} files, {sum(file.bytes for file in new) / 1e6:,.1f} MB")
+        paths = [file.path for file in new]
+        with _staged(bronze.read_files(self.spark, self.dataset, new)) as rows:
+            day = bronze.with_kept(rows, here, paths)
+            self._check("bronze", day, source_rows=day.count(), quarantined=0)
+            bronze.commit(*self.lake, rows, paths, self.metadata)
+
+    def _refine(self, inputs: str, last: Interval | None) -> Interval:
+        from pipeline.refine import staged as stage
+        from pipeline.refine.events import refined
+
+        version = delta.current_version(self.spark, self.config, bronze_table(self.dataset))
+        rows = bronze.day_rows(*self.lake, version)
+        files, layouts = self._contents(rows, last)
+        source_rows = sum(file.rows for file in files)
+        self.say(f"refines {source_rows:,} rows")
+        with _staged(refined(rows, self.dataset, self.day, layouts, source_rows)) as staged:
+            counts = stage.counted(staged, self.dataset)
+            interval = Interval(
+                self.dataset.name,
+                self.day,
+                COMPLETE,
+                self.run_id,
+                inputs=inputs,
+                bronze_version=version,
+                files=files,
+                source_rows=source_rows,
+                **asdict(counts),
+            )
+            if not interval.is_reconciled:
+                raise ReconciliationError(f"{self.dataset.name} {self.day}: rows do not add up: {interval}")
+            events = stage.silver_events(staged, self.dataset)
+            formats = {file.file: file.format for file in files}
+            self._check("silver", events, formats=formats, source_rows=source_rows, quarantined=interval.quarantined)
+            quarantine_version = stage.commit_quarantine(*self.lake, staged, self.metadata)
+            silver_version = stage.commit_silver(*self.lake, events, self.metadata | {"inputs": inputs})
+        self.say(
+            f"has {interval.events:,} events; {interval.quarantined:,} rows in quarantine, "
+            f"{interval.duplicates:,} duplicates"
+        )
+        return replace(
+            interval,
+            silver_version=silver_version,
+            quarantine_version=quarantine_version,
+            warnings=self.warnings,
+            completed_at=datetime.now(UTC),
+        )
+
+    def _contents(self, rows: DataFrame, last: Interval | None) -> tuple[list[File], list[Layout]]:
+        """The day's files, and the formats and headers that they have."""
+        found = rows.groupBy("file", "file_hash", "format", "header").count().orderBy("file").collect()
+        sizes = {path_of(file.file): file.bytes for file in (last.files if last else ())} | self.bytes
+        files = [File(r.file, r.file_hash, r.format, r["count"], sizes.get(path_of(r.file), 0)) for r in found]
+        return files, sorted({(row.format, row.header) for row in found}, key=str)
+
+    def _check(self, layer: str, frame: DataFrame, **facts: object) -> None:
+        """Check a staged table; a critical failure ends the day, which is recorded."""
+        self.say(f"checks {layer}")
+        table = f"{layer}.{self.dataset.name}"
+        report = check(*self.lake, table, frame, self.run_id, site=self.site, **facts)  # type: ignore[arg-type]
+        self.warnings += report.warnings
+        try:
+            report.raise_on_critical()
+        except QualityError:
+            last = self._last()
+            before = last or Interval(self.dataset.name, self.day, FAILED, self.run_id)
+            failed = replace(
+                before, status=FAILED, run_id=self.run_id, warnings=self.warnings, completed_at=datetime.now(UTC)
+            )
+            intervals.write(self.spark, self.config, failed)
+            raise
+
+    def _last(self) -> Interval | None:
+        found = intervals.read(self.spark, self.config, self.dataset.name, self.day, self.day)
+        return found[0] if found else None
+
+    def _paths_of_hashes(self) -> dict[str, str]:
+        """Of every content that came before, the first path that it came under."""
+        paths: dict[str, str] = {}
+        for interval in intervals.read(self.spark, self.config, self.dataset.name):
+            for file in interval.files:
+                paths.setdefault(file.hash, path_of(file.file))
+        return paths
+
+
+@contextmanager
+def _staged(frame: DataFrame) -> Iterator[DataFrame]:
+    """A frame that is computed once and read several times, before readers of the tables see it."""
+    from pyspark import StorageLevel
+
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+def _digest(files: dict[str, str]) -> str:
+    """A day's files and their content in one text."""
+    return hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()
