@@ -6,12 +6,12 @@ import dataclasses
 import json
 import random
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
+from time import sleep
 from typing import TYPE_CHECKING, TypeVar
 
 from pipeline.config import Config
@@ -281,7 +281,7 @@ def retrying(table: Table, action: Callable[[], T]) -> T:
             if not CONFLICT.search(str(error)):
                 raise
             last = error
-        time.sleep(random.uniform(0.1, min(LONGEST_PAUSE, 0.2 * 2**attempt)))
+        sleep(random.uniform(0.1, min(LONGEST_PAUSE, 0.2 * 2**attempt)))
     raise DidNotFinishError(
         f"{table.full_name}: other runs changed the same rows {ATTEMPTS} times in a row; nothing was written\n"
         "hint: run it again when they are done"

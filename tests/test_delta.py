@@ -79,8 +79,8 @@ def words(spark: SparkSession, config: Config, day: date, version: int | None = 
 
 def one_step(spark: SparkSession, event_date: str = "2013-10-07", event_id: str = "'a'") -> DataFrame:
     return spark.sql(
-        f"""SELECT {event_id} AS event_id, TIMESTAMP'2013-10-07 23:59:59.999999' AS time, DATE'{event_date}' AS event_date,
-        'left' AS type, 'Ann' AS patient, 1.5D AS speed, CAST(NULL AS STRING) AS derived, false AS ambiguous_time,
+        f"""SELECT {event_id} AS event_id, TIMESTAMP'2013-10-07 23:59:59.999999' AS time,
+        DATE'{event_date}' AS event_date, 'left' AS type, 'Ann' AS patient, 1.5D AS speed, CAST(NULL AS STRING) AS derived, false AS ambiguous_time,
         false AS late, 'steps/2013-10-07/a.csv' AS file, 1 AS line, DATE'2013-10-07' AS landing_date"""
     )
 
@@ -266,7 +266,7 @@ def test_the_change_feed_tells_what_a_write_changed(any_spark: SparkSession, con
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses before a second try."""
     taken: list[float] = []
-    monkeypatch.setattr(delta.time, "sleep", taken.append)
+    monkeypatch.setattr(delta, "sleep", taken.append)
     return taken
 
 
