@@ -51,7 +51,9 @@ def checks(config: Config) -> list[Finding]:
 
 def _packages(config: Config) -> Iterator[Finding]:
     """The pinned versions are those of the installed package itself, so that a mixed environment shows."""
-    wanted = [line.split(";")[0].strip().split("==") for line in metadata.requires("trendmill") or () if "extra" not in line]
+    wanted = [
+        line.split(";")[0].strip().split("==") for line in metadata.requires("trendmill") or () if "extra" not in line
+    ]
     wrong = []
     for name, version in (pin for pin in wanted if len(pin) == 2):
         try:
@@ -84,7 +86,9 @@ def _jars(config: Config) -> Iterator[Finding]:
     if not FOLDER.exists():
         yield Finding("Delta jars", "error", f"{FOLDER} is missing", "make venv, or python -m pipeline.jars")
     elif wrong := damaged():
-        yield Finding("Delta jars", "error", f"damaged: {', '.join(wrong)}", "python -m pipeline.jars fetches them again")
+        yield Finding(
+            "Delta jars", "error", f"damaged: {', '.join(wrong)}", "python -m pipeline.jars fetches them again"
+        )
     else:
         yield Finding("Delta jars", "ok", f"{DELTA} in {FOLDER}")
 
@@ -110,7 +114,10 @@ def _zones(config: Config) -> Iterator[Finding]:
 
 
 def _folders(config: Config) -> Iterator[Finding]:
-    for subject, variable, text in (("lake", "TRENDS_LAKE", config.lake), ("landing", "TRENDS_LANDING", config.landing)):
+    for subject, variable, text in (
+        ("lake", "TRENDS_LAKE", config.lake),
+        ("landing", "TRENDS_LANDING", config.landing),
+    ):
         if "://" in text:
             continue  # Spark alone can reach it
         folder = Path(text)
@@ -132,12 +139,18 @@ def _room(config: Config) -> Iterator[Finding]:
             continue
         place = next(parent for parent in (Path(text), *Path(text).parents) if parent.exists())
         free = shutil.disk_usage(place).free
-        level: Literal["ok", "warning", "error"] = "ok" if free >= DISK else "warning" if free >= LEAST_DISK else "error"
+        level: Literal["ok", "warning", "error"] = (
+            "ok" if free >= DISK else "warning" if free >= LEAST_DISK else "error"
+        )
         mend = "" if level == "ok" else f"make room on the disk of {place}"
         yield Finding(subject, level, f"{free / GIB:.1f} GiB free", mend)
     if not config.remote:
         memory = available_memory()
-        mend = "" if memory >= MEMORY else "end other programs; spark.driver.memory in TRENDS_SPARK_CONF sets Spark's share"
+        mend = (
+            ""
+            if memory >= MEMORY
+            else "end other programs; spark.driver.memory in TRENDS_SPARK_CONF sets Spark's share"
+        )
         yield Finding("memory", "ok" if memory >= MEMORY else "warning", f"{memory / GIB:.1f} GiB free", mend)
 
 
