@@ -59,10 +59,10 @@ def times(pickup_clock: Column, dropoff_clock: Column) -> dict[str, Column]:
 
 
 def time_wrongs(pickup_name: str, dropoff_name: str) -> tuple[Wrong, ...]:
-    """What can be wrong with the `times` of a ride."""
+    """What can be wrong with the `times` of a ride, whose fields have these names."""
     return (
-        (F.col("pickup").isNull(), f"{pickup_name}: no such time in New York"),
         (F.col("dropoff").isNull(), f"{dropoff_name}: no such time in New York"),
+        (F.col("pickup").isNull(), f"{pickup_name}: no such time in New York"),
         (F.col("dropoff") < F.col("pickup"), "dropoff before pickup"),
     )
 
