@@ -1,4 +1,4 @@
-"""The command `trends`: run a query over a file of events, explain it, check queries, list the engines."""
+"""The command `trends`: queries over files of events are here, what works on the lake is in commands.py."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.commands import register
 from pipeline.errors import QueryError, TrendsError, locate
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 
     engines = commands.add_parser("engines", help="list the engines and what each can run")
     engines.set_defaults(command=_engines)
+    register(commands.add_parser)
     return parser
 
 
