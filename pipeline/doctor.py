@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -95,7 +96,7 @@ def _jars(config: Config) -> Iterator[Finding]:
 
 def _environment(config: Config) -> Iterator[Finding]:
     """Settings of other Sparks on the machine that would get into this one."""
-    for name in ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS"):
+    for name in ("SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS"):
         if value := os.environ.get(name):
             yield Finding(name, "warning", f"is set to {value}: Spark may take settings from it", f"unset {name}")
 
@@ -194,7 +195,7 @@ def _spark(config: Config) -> Iterator[Finding]:
 
 
 def _lake(spark: SparkSession, config: Config) -> Iterator[Finding]:
-    """Write, read and remove a small table, in the very store that runs use."""
+    """Write and read a small table in the very store that runs use; it is removed where that is a folder."""
     from pipeline import delta
     from pipeline.spark import first_line
     from pipeline.tables import OPS, Column, Table
@@ -209,11 +210,22 @@ def _lake(spark: SparkSession, config: Config) -> Iterator[Finding]:
         mend = "may you write there? hdfs:// and s3a:// need what docs/lake.md says"
         yield Finding("tables", "error", f"{config.lake}: {first_line(error)}", mend)
         return
+    finally:
+        if config.lake_folder is not None:
+            _remove(Path(probe.path(config)))
     if not rows:
         yield Finding("tables", "error", f"{config.lake}: what was written is not read back", "use another store")
         return
     found = f"written and read in {config.lake}"
     yield Finding("tables", "ok", f"{found}; {', '.join(there)} found" if there else f"{found}; none of a run yet")
+
+
+def _remove(table: Path) -> None:
+    """Remove the table, and the folders above it that hold nothing else."""
+    shutil.rmtree(table, ignore_errors=True)
+    with suppress(OSError):
+        table.parent.rmdir()
+        table.parent.parent.rmdir()
 
 
 def _temporary() -> str:
