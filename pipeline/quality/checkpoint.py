@@ -153,7 +153,7 @@ def _outcome(check: Check, result: Any, suite: Suite) -> Outcome:
         # As with conditions on rows, what is said of all values holds where there are none.
         result.success = True
         return Outcome(check, True, "no values", None, (), result)
-    if "unexpected_count" in found:
+    if "element_count" in found:
         share = found.get("unexpected_percent")
         asked = found["element_count"] - found.get("missing_count", 0)
         observed = None if share is None else f"{share:.4g} % of {asked}"
@@ -166,8 +166,8 @@ def _outcome(check: Check, result: Any, suite: Suite) -> Outcome:
             tuple(_example(check, row, suite) for row in rows),
             result,
         )
-    observed = found.get("observed_value")
-    return Outcome(check, bool(result.success), None if observed is None else str(observed), None, (), result)
+    observed, unexpected = found.get("observed_value"), found.get("unexpected_count")
+    return Outcome(check, bool(result.success), None if observed is None else str(observed), unexpected, (), result)
 
 
 def _example(check: Check, row: Mapping[str, Any], suite: Suite) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from datetime import date, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,11 @@ from pipeline import delta
 from pipeline.config import Config
 from pipeline.datasets import DATASETS
 from pipeline.quality.check import check
-from pipeline.quality.pages import KEPT
-from pipeline.quality.report import QualityError, Report
+from pipeline.quality.checkpoint import run
+from pipeline.quality.pages import KEPT, write_page
+from pipeline.quality.report import QualityError, Report, Result
 from pipeline.quality.results import results
+from pipeline.quality.suites import FOLDER, load
 from pipeline.quality.waivers import WaiverError, waive
 from pipeline.tables import OPS_QUALITY
 from tests.quality import samples
@@ -58,9 +62,20 @@ def bad_fares(count: int = 30) -> samples.Rows:
     return rows
 
 
-def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site: Path) -> None:
+def few_checks(folder: Path, table_name: str, *names: str) -> Path:
+    """A folder of suites that has only these checks of a table's own suite, for tests of what is around them."""
+    suite = json.loads((FOLDER / f"{table_name}.json").read_text())
+    suite["expectations"] = [each for each in suite["expectations"] if each["meta"]["check"] in names]
+    suite["meta"]["computed"] = []
+    folder.mkdir(exist_ok=True)
+    (folder / f"{table_name}.json").write_text(json.dumps(suite))
+    return folder
+
+
+def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site: Path, tmp_path: Path) -> None:
     spark = any_spark
-    report = checked(spark, config, site, bad_fares())
+    few = few_checks(tmp_path / "suites", "silver.taxi", "fare_not_negative", "ride_present")
+    report = checked(spark, config, site, bad_fares(), suites=few)
     with pytest.raises(QualityError) as told:
         report.raise_on_critical()
     assert str(told.value).splitlines()[:3] == [
@@ -72,8 +87,9 @@ def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site:
     assert f"trends quality waive {NEGATIVE} --date 2019-01-15" in str(told.value)
 
     # The same run again replaces its rows, and only these.
-    checked(spark, config, site, bad_fares())
-    checked(spark, config, site, samples.good_rows("silver.taxi"), run_id="run 2", day=samples.DAY + timedelta(days=1))
+    checked(spark, config, site, bad_fares(), suites=few)
+    next_day = samples.DAY + timedelta(days=1)
+    checked(spark, config, site, samples.good_rows("silver.taxi"), run_id="run 2", day=next_day, suites=few)
     stored = {(row["landing_date"], row["run_id"], row["expectation"]) for row in _stored(spark, config)}
     assert len(stored) == len(_stored(spark, config)) == 2 * len(report.results)
 
@@ -91,7 +107,7 @@ def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site:
         (NEGATIVE, "free rides")
     ]
 
-    again = checked(spark, config, site, bad_fares(), run_id="run 3")
+    again = checked(spark, config, site, bad_fares(), run_id="run 3", suites=few)
     again.raise_on_critical()
     assert again.state == "waived"
     assert again.warnings == [f"{NEGATIVE} waived: 30 rows (free rides)"]
@@ -107,22 +123,22 @@ def _stored(spark: SparkSession, config: Config) -> list[Any]:
     return delta.read(spark, config, OPS_QUALITY).collect()
 
 
-def test_a_day_is_compared_with_those_before_it(spark: SparkSession, config: Config, site: Path) -> None:
+def test_a_day_is_compared_with_those_before_it(
+    spark: SparkSession, config: Config, site: Path, tmp_path: Path
+) -> None:
+    few = few_checks(tmp_path / "suites", "silver.activity", "usual_rate", "rate_possible")
     rows = samples.good_rows("silver.activity")
-    first = checked(spark, config, site, rows, "silver.activity")
+    first = checked(spark, config, site, rows, "silver.activity", suites=few)
     assert first.state == "passed"  # there is no history yet
-    for row in rows:
-        row["rate"] = 150.0
-    few = checked(spark, config, site, rows[:15], "silver.activity", day=samples.DAY + timedelta(days=3))
-    assert few.state == "warned"
-    few.raise_on_critical()
-    assert [result.expectation for result in few.of("warned")] == [
-        "silver.activity.usual_events",
-        "silver.activity.usual_rate",
-    ]
-    assert few.warnings[0] == "silver.activity.usual_events warned: 15"
+    # A day that was stopped is no history.
+    stopped = [row | {"rate": 300.0} for row in rows]
+    checked(spark, config, site, stopped, "silver.activity", day=samples.DAY + timedelta(days=1), suites=few)
+    fast = [row | {"rate": 150.0} for row in rows]
+    report = checked(spark, config, site, fast, "silver.activity", day=samples.DAY + timedelta(days=3), suites=few)
+    report.raise_on_critical()
+    assert report.warnings == ["silver.activity.usual_rate warned: 150.0"]
     # What was published with a warning is history too: the same again is usual.
-    later = checked(spark, config, site, rows[:15], "silver.activity", day=samples.DAY + timedelta(days=4))
+    later = checked(spark, config, site, fast, "silver.activity", day=samples.DAY + timedelta(days=4), suites=few)
     assert later.state == "passed"
 
 
@@ -172,27 +188,28 @@ def _distinct(column: str) -> str:
     )
 
 
-def test_pages_are_kept_apart_and_bounded(spark: SparkSession, config: Config, site: Path, tmp_path: Path) -> None:
-    suites = tmp_path / "suites"
-    suites.mkdir()
-    (suites / "silver.stock.json").write_text(_suite(_short("company")))
-    rows = samples.good_rows("silver.stock")
-    for row in rows:
-        row["company"] = "<script>alert(1)</script>"
-    pages = [
-        checked(spark, config, site, rows, "silver.stock", f"manual__2019-01-16T00:00:00+00:00 {n}", suites=suites).page
-        for n in range(KEPT + 2)
-    ]
-    there = [page for page in pages if page is not None and page.exists()]
-    assert there == pages[2:]
+def test_pages_are_kept_apart_and_bounded(spark: SparkSession, site: Path, tmp_path: Path) -> None:
+    (tmp_path / "silver.stock.json").write_text(_suite(_short("company")))
+    suite, subject = load("silver.stock", tmp_path), samples.subject_of("silver.stock")
+    row = samples.good_rows("silver.stock")[0] | {"company": "<script>alert(1)</script>"}
+    start = datetime(2019, 1, 16, tzinfo=UTC)
+    found = run(samples.frame_of(spark, "silver.stock", [row]), subject, suite, {}, start)
+    (outcome,) = found.outcomes
+    pages = []
+    for n in range(KEPT + 2):
+        again = replace(subject, run_id=f"manual__2019-01-16T00:00:00+00:00 {n}")
+        at = start + timedelta(minutes=n)
+        result = Result("stock", samples.DAY, "silver.stock", again.run_id, at, "c", None, "critical", False, None, 1)
+        pages.append(write_page(site, again, found, (replace(result, examples=outcome.examples),), "failed"))
+    assert [page for page in pages if page.exists()] == pages[2:]
     index = (site / "index.html").read_text()
     assert index.count("<tr data-dataset=") == KEPT
-    for page in there:
+    for page in pages[2:]:
         assert page.relative_to(site).as_posix() in index
         text = page.read_text()
+        assert "&lt;script&gt;alert" in text
         assert "<script>alert" not in text
-        assert "http://" not in text
-        assert "https://" not in text
+        assert "http" not in text
     assert "http" not in index + (site / "quality.css").read_text() + (site / "quality.js").read_text()
 
 

@@ -106,6 +106,13 @@ def test_a_suite_is_named_after_its_file_and_says_what_each_check_is_for(path: P
         assert expectation["description"].endswith("."), expectation["meta"]["check"]
 
 
+def test_a_suite_runs_through_spark_connect(connect: SparkSession) -> None:
+    rows, positions = samples.rows_each_bad("silver.taxi")
+    found = outcomes(samples.frame_of(connect, "silver.taxi", rows), samples.subject_of("silver.taxi"))
+    assert set(positions) <= failed(found)
+    assert found["event_id_unique"].examples[0].endswith(": twice")
+
+
 def write(folder: Path, name: str, text: str) -> Path:
     (folder / f"{name}.json").write_text(text)
     return folder
