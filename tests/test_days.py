@@ -1,0 +1,335 @@
+"""Landing days, from generated files to silver, on real Spark and Delta."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import date, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline import days, delta, intervals
+from pipeline.config import Config
+from pipeline.datasets import DATASETS
+from pipeline.datasets.declaration import Dataset
+from pipeline.days import MissingFilesError, prepare, process_day
+from pipeline.intervals import COMPLETE, FAILED, MISSING, Interval
+from pipeline.quality.report import QualityError, Report
+from pipeline.quality.waivers import waive
+from pipeline.sources.generator import generate
+from pipeline.sources.generator.files import Manifest, Shares
+from pipeline.tables import Table, bronze, quarantine, silver
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAY = date(2030, 1, 7)  # a Monday
+STOCK, TAXI = DATASETS["stock"], DATASETS["taxi"]
+SHARES = Shares(bad=0.02, duplicate=0.02, late=0.02)
+
+Run = Callable[..., Interval]
+
+
+@pytest.fixture
+def run(spark: SparkSession, config: Config, tmp_path: Path) -> Run:
+    """Processes a landing day."""
+
+    def process(dataset: Dataset = STOCK, day: date = DAY, run_id: str = "run", **options: Any) -> Interval:
+        prepare(spark, config, dataset)
+        return process_day(spark, config, dataset, day, run_id, site=tmp_path / "site", **options)
+
+    return process
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Great Expectations takes most of a small day's time; what does not need it goes without."""
+    monkeypatch.setattr(days, "check", lambda *_, **__: Report(()))
+
+
+def landed(config: Config, dataset: Dataset = STOCK, rows: int = 2000, day: date = DAY, **shares: float) -> Manifest:
+    return generate(dataset, Path(config.landing), [day], rows, shares=replace(SHARES, **shares))
+
+
+def contents(spark: SparkSession, config: Config, table: Table) -> list[tuple[Any, ...]]:
+    """All rows, but for who wrote them, in one order."""
+    frame = delta.read(spark, config, table).drop("run_id", "arrived_at")
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+# ---- what comes out ----
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_every_row_is_accounted_for(run: Run, spark: SparkSession, config: Config, name: str) -> None:
+    dataset = DATASETS[name]
+    made = landed(config, dataset)
+    interval = run(dataset)
+    assert interval.status == COMPLETE
+    assert interval.source_rows == made.rows == interval.silver_rows + interval.quarantined + interval.duplicates
+    assert dict(interval.reasons) == dict(+made.bad)
+    assert interval.duplicates == made.duplicates
+    assert interval.late > 0
+    assert [file.file.partition("!")[0] for file in interval.files if file.rows] == sorted(
+        file.file.partition("!")[0] for file in interval.files
+    )
+    events = delta.read(spark, config, silver(dataset))
+    assert events.count() == interval.events == events.select("event_id").distinct().count()
+    if dataset.keys:
+        assert events.select(*dataset.keys).distinct().count() == interval.events
+    assert delta.row_count(spark, config, bronze(dataset)) == made.rows
+    bad = delta.read(spark, config, quarantine(dataset)).groupBy("reason").count().collect()
+    assert {row["reason"]: row["count"] for row in bad} == dict(+made.bad)
+    assert intervals.read(spark, config, name) == [replace(interval, completed_at=interval.completed_at)]
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_files_are_ranges_of_time_in_order(
+    run: Run, spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.refine import events
+
+    monkeypatch.setattr(events, "ROWS_A_FILE", 500)
+    landed(config)
+    run()
+    files = Path(silver(STOCK).path(config)).rglob("*.parquet")
+    times = [pq.ParquetFile(file).read(["time"])["time"].to_pylist() for file in files]
+    assert len(times) == 5
+    assert all(one == sorted(one) for one in times)
+    ranges = sorted((one[0], one[-1]) for one in times)
+    assert all(before[1] < after[0] for before, after in pairwise(ranges))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_through_spark_connect(connect: SparkSession, config: Config, connect_url: str) -> None:
+    config = replace(config, master=connect_url, spark_conf={})
+    made = landed(config, TAXI)
+    prepare(connect, config, TAXI)
+    interval = process_day(connect, config, TAXI, DAY, "run")
+    assert (interval.source_rows, dict(interval.reasons)) == (made.rows, dict(+made.bad))
+
+
+# ---- again and again ----
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_complete_day_is_left_alone(run: Run, spark: SparkSession, config: Config) -> None:
+    landed(config, TAXI)
+    first = run(TAXI)
+    versions = [delta.current_version(spark, config, table(TAXI)) for table in (bronze, silver, quarantine)]
+    assert run(TAXI, run_id="second") == first
+    for file in (Path(config.landing) / "taxi" / str(DAY)).iterdir():
+        os.utime(file)  # touched, not changed
+    assert run(TAXI, run_id="third") == first
+    # What is the same is not written again, even if it is asked for.
+    assert run(TAXI, run_id="fourth", reprocess=True).run_id == "fourth"
+    assert [delta.current_version(spark, config, table(TAXI)) for table in (bronze, silver, quarantine)] == versions
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_new_content_replaces_a_files_rows(run: Run, spark: SparkSession, config: Config) -> None:
+    landed(config, bad=0.0)
+    run()
+    ids = silver_ids(spark, config)
+    file = next((Path(config.landing) / "stock" / str(DAY)).glob("dell_*_trade.csv.gz"))
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    # A line more renames no other event, and a line less takes one event away.
+    file.write_bytes(gzip.compress(b"".join([b"57600000,1000000,7,P,0,0\n", *lines[1:]])))
+    interval = run(run_id="second")
+    after = silver_ids(spark, config)
+    assert len(after - ids) == len(ids - after) == 1
+    assert interval.source_rows == delta.row_count(spark, config, bronze(STOCK)) == len(after)
+
+
+def silver_ids(spark: SparkSession, config: Config) -> set[str]:
+    return {row.event_id for row in delta.read(spark, config, silver(STOCK)).select("event_id").collect()}
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_file_that_comes_later_joins_the_others(run: Run, spark: SparkSession, config: Config) -> None:
+    made = landed(config, late=0.0)
+    folder = Path(config.landing) / "stock" / str(DAY)
+    late = folder / "ibm_20300107_trade.csv.gz"
+    aside = Path(config.landing).parent / late.name
+    late.rename(aside)
+    first = run()
+    aside.rename(late)
+    second = run(run_id="second")
+    assert first.source_rows < second.source_rows == made.rows
+    whole = contents(spark, config, silver(STOCK))
+    # Landing folders may be cleared: what bronze has stays.
+    shutil.rmtree(folder)
+    assert run(run_id="third", reprocess=True).source_rows == made.rows
+    assert contents(spark, config, silver(STOCK)) == whole
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_same_content_under_another_path_is_a_warning(run: Run, config: Config) -> None:
+    landed(config)
+    folder = Path(config.landing) / "stock" / str(DAY)
+    run()
+    other = folder.with_name(str(DAY + timedelta(days=1)))
+    other.mkdir()
+    shutil.copy(folder / "ibm_20300107_trade.csv.gz", other / "again_20300107_trade.csv.gz")
+    interval = run(day=DAY + timedelta(days=1))
+    path = f"stock/{DAY}/ibm_20300107_trade.csv.gz"
+    assert interval.warnings == [
+        f"stock/{DAY + timedelta(days=1)}/again_20300107_trade.csv.gz has the same content as {path}"
+    ]
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_rows_that_pass_after_a_parser_was_mended_are_resolved(
+    run: Run, spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.sources import trade_ticks
+
+    made = landed(config, bad=0.0, late=0.0)
+    fields = trade_ticks.TRADE_TICKS.fields
+    cautious = tuple(replace(field, maximum=99) if field.name == "shares" else field for field in fields)
+    monkeypatch.setattr(trade_ticks.TRADE_TICKS, "fields", cautious, raising=False)
+    before = run()
+    assert before.quarantined > 100
+    monkeypatch.setattr(trade_ticks.TRADE_TICKS, "fields", fields)
+    after = run(run_id="mended", reprocess=True)
+    assert (after.quarantined, after.silver_rows) == (0, made.rows)
+    rows = delta.read(spark, config, quarantine(STOCK)).collect()
+    assert len(rows) == before.quarantined
+    assert {(row.resolved, row.run_id) for row in rows} == {(True, "mended")}
+
+
+# ---- what stops a day ----
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_days_without_files(run: Run, spark: SparkSession, config: Config) -> None:
+    saturday = DAY - timedelta(days=2)
+    assert run(day=saturday).status == COMPLETE
+    with pytest.raises(MissingFilesError, match=rf"stock {DAY}: no file in .*2030-01-08 06:00"):
+        run()
+    assert {one.landing_date: one.status for one in intervals.read(spark, config, "stock")} == {
+        saturday: COMPLETE,
+        DAY: MISSING,
+    }
+    landed(config)
+    assert run().status == COMPLETE
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_files_that_are_no_data(run: Run, spark: SparkSession, config: Config) -> None:
+    """A file of no known format, a damaged one and an empty one are in quarantine, and the others in silver."""
+    made = landed(config, bad=0.0)
+    folder = Path(config.landing) / "stock" / str(DAY)
+    (folder / "minutes.txt").write_text("the meeting\nwas held\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "tick.csv.tmp").write_text("half a li")
+    whole = gzip.compress(b"57600000,1000000,7,P,0,0\n" * 50)
+    (folder / "ibm2_20300107_trade.csv.gz").write_bytes(whole[:-9])
+    interval = run()
+    assert interval.silver_rows >= made.rows
+    assert interval.quarantined == 4
+    reasons = " ".join(interval.reasons)
+    assert all(text in reasons for text in ("no known format", "is empty", "ends early"))
+
+
+def test_a_critical_failure_publishes_nothing_until_it_is_waived(run: Run, spark: SparkSession, config: Config) -> None:
+    landed(config)
+    good = run()
+    before = contents(spark, config, silver(STOCK))
+    file = Path(config.landing) / "stock" / str(DAY) / "dell_20300107_trade.csv.gz"
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    file.write_bytes(gzip.compress(b"".join(lines + [b"not,a,trade,at,all\n"] * 4000)))
+    with pytest.raises(QualityError, match=r"silver\.stock\.\w+ failed") as failure:
+        run(run_id="second")
+    assert contents(spark, config, silver(STOCK)) == before
+    (interval,) = intervals.read(spark, config, "stock")
+    assert (interval.status, interval.silver_version) == (FAILED, good.silver_version)
+    for name in {line.split()[0] for line in str(failure.value).splitlines() if " failed: " in line and "." in line}:
+        if name.startswith("silver."):
+            waive(spark, config, name, DAY, "the exchange told us")
+    interval = run(run_id="third")
+    assert (interval.status, interval.quarantined) == (COMPLETE, good.quarantined + 4000)
+    assert any("the exchange told us" in warning for warning in interval.warnings)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_two_runs_of_one_day_at_once(run: Run, spark: SparkSession, config: Config) -> None:
+    made = landed(config, TAXI)
+    prepare(spark, config, TAXI)
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda run_id: run(TAXI, run_id=run_id), ("one", "two")))
+    assert {(interval.status, interval.source_rows) for interval in both} == {(COMPLETE, made.rows)}
+    assert delta.row_count(spark, config, silver(TAXI)) == both[0].events
+    assert delta.row_count(spark, config, bronze(TAXI)) == made.rows
+    assert len(intervals.read(spark, config, "taxi")) == 1
+
+
+VICTIM = """
+import sys
+from datetime import date
+from pathlib import Path
+from pipeline import days
+from pipeline.config import Config
+from pipeline.datasets import DATASETS
+from pipeline.quality.report import Report
+from pipeline.spark import session
+
+lake, landing, day = sys.argv[1:]
+days.check = lambda *_, **__: Report(())
+config = Config(lake, landing, "local[2]", {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
+spark = session(config)
+days.prepare(spark, config, DATASETS["taxi"])
+print("prepared", flush=True)
+days.process_day(spark, config, DATASETS["taxi"], date.fromisoformat(day), "victim")
+"""
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("table", ["bronze/taxi", "quarantine/taxi", "silver/taxi", "ops/intervals"])
+def test_killed_while_it_writes(run: Run, spark: SparkSession, config: Config, tmp_path: Path, table: str) -> None:
+    """A run is killed when its first data file of a table appears; the next run leaves what one clean run would."""
+    landed(config, TAXI)
+    clean = replace(config, lake=str(tmp_path / "clean"))
+    prepare(spark, clean, TAXI)
+    expected = process_day(spark, clean, TAXI, DAY, "clean", site=tmp_path / "site")
+    _run_and_kill(config, f"{config.lake}/{table}")
+    interval = run(TAXI)
+    for layer in (bronze, quarantine, silver):
+        assert contents(spark, config, layer(TAXI)) == contents(spark, clean, layer(TAXI))
+    same = {
+        "run_id": "",
+        "completed_at": interval.completed_at,
+        "silver_version": 0,
+        "quarantine_version": 0,
+        "bronze_version": 0,
+    }
+    assert replace(interval, **same) == replace(expected, **same)  # type: ignore[arg-type]
+
+
+def _run_and_kill(config: Config, folder: str) -> None:
+    arguments = [sys.executable, "-c", VICTIM, config.lake, config.landing, str(DAY)]
+    victim = subprocess.Popen(arguments, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == b"prepared\n"
+        known = {*Path(folder).rglob("*.parquet")}
+        end = time.monotonic() + 300
+        while {*Path(folder).rglob("*.parquet")} == known:
+            assert victim.poll() is None, victim.stderr
+            assert time.monotonic() < end
+            time.sleep(0.002)
+    finally:
+        os.killpg(victim.pid, signal.SIGKILL)
+        victim.wait()
