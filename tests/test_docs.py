@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import pipeline
+from pipeline.datasets import DATASETS
+from pipeline.datasets.page import page
 from pipeline.query.check import check
 from pipeline.query.tokens import RESERVED
 
@@ -40,6 +42,10 @@ EXAMPLES = [
     for page in ("README.md", "queries/README.md")
     for line, text in fences(ROOT / page)
 ]
+
+
+def test_the_page_about_datasets_is_that_of_the_declarations() -> None:
+    assert (ROOT / "docs" / "datasets.md").read_text("utf-8") == page(DATASETS.values())
 
 
 @pytest.mark.parametrize("name", MODULES)
