@@ -15,8 +15,9 @@ help: ## list the commands
 
 venv: $(VENV)/.jars ## make the environment in .venv (redone when the pinned requirements change)
 
-demo: venv ## run the shipped queries on their samples
+demo: venv ## the shipped queries on samples, then a generated day into checked tables
 	@queries/demo.sh $(BIN)/trends
+	@pipeline/demo.sh $(BIN)/trends
 
 test: venv ## run the tests (WORKERS=2 for two processes)
 	@$(BIN)/python -m pytest -n $(WORKERS)
@@ -34,7 +35,7 @@ bench: venv ## measure the engines (some minutes; BENCH=--quick for a tenth of t
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/results.json
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/results.json lake landing site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two steps, so that a change of pyproject.toml does not install everything again.

@@ -11,9 +11,9 @@ from pipeline.sources.formats import Field, Format
 INTRODUCTION = """\
 # Datasets
 
-What each dataset is, the columns of its events in `silver.<dataset>`, and the raw formats that its landing files may have.
-Every silver table also has `event_id`, `time` (UTC), `event_date`, `derived` (the columns of the row that were derived, not
-measured), `ambiguous_time`, `late`, `file`, `line` and `landing_date`.
+What each dataset is, the columns of its events in `silver.<dataset>`, and the raw formats that its landing files may
+have. Every silver table also has `event_id`, `time` (UTC), `event_date`, `derived` (the columns of the row that were
+derived, not measured), `ambiguous_time`, `late`, `file`, `line` and `landing_date`.
 
 This page is written from the declarations in `pipeline/datasets/` and `pipeline/sources/`."""
 
@@ -34,9 +34,10 @@ def _dataset(dataset: Dataset) -> Iterator[str]:
         (
             f"- types: {', '.join(dataset.types)}, and `{dataset.name}` itself",
             f"- duplicates: {keys}",
-            f"- landing days: {dataset.calendar.about} from {dataset.first_day} on, complete {dataset.expected_by} hours "
-            f"after the day begins ({dataset.zone})",
-            f"- late: more than {dataset.lag} days before the landing day; old versions are kept {dataset.retention} days",
+            f"- landing days: {dataset.calendar.about} from {dataset.first_day} on, complete {dataset.expected_by} "
+            f"hours after the day begins ({dataset.zone})",
+            f"- late: more than {dataset.lag} days before the landing day",
+            f"- kept: old versions of its tables, for {dataset.retention} days",
         )
     )
     yield _table(("column", "type", "is"), (_column(column) for column in dataset.columns))
