@@ -35,7 +35,7 @@ bench: venv ## measure the engines (some minutes; BENCH=--quick for a tenth of t
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/results.json lake landing site
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/results.json
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two steps, so that a change of pyproject.toml does not install everything again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from unittest.mock import patch
 
-from benchmarks import memory, queries, streams
+from benchmarks import ingest, memory, queries, streams
 from benchmarks.harness import Case, Figure, Ratio, Target, measure
 from benchmarks.queries import FALLING, OVERLAP, SLIDE
 from pipeline.engines import indexed
@@ -117,4 +117,5 @@ EXPERIMENTS: dict[str, Callable[[float], list[Figure]]] = {
     "sliding-any-match": sliding_any_match,
     "partitions": partitions,
     "memory": memory.memory,
+    "ingest": ingest.ingest,
 }

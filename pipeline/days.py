@@ -142,6 +142,7 @@ class _Day:
         with _staged(bronze.read_files(self.spark, self.dataset, new)) as rows:
             day = bronze.with_kept(rows, here, paths)
             self._check("bronze", day, source_rows=day.count(), quarantined=0)
+            self.say("writes bronze")
             bronze.commit(*self.lake, rows, paths, self.metadata)
 
     def _refine(self, inputs: str, last: Interval | None) -> Interval:
@@ -171,6 +172,7 @@ class _Day:
             events = stage.silver_events(staged, self.dataset)
             formats = {file.file: file.format for file in files}
             self._check("silver", events, formats=formats, source_rows=source_rows, quarantined=interval.quarantined)
+            self.say("writes silver")
             quarantine_version = stage.commit_quarantine(*self.lake, staged, self.metadata)
             silver_version = stage.commit_silver(*self.lake, events, self.metadata | {"inputs": inputs})
         self.say(
