@@ -31,7 +31,7 @@ def test_of_many_wrong_keys_some_are_drawn_and_the_share_stays(
     assert 0.6 < counts[False] / (counts[False] + counts[True]) < 0.9  # three of four
 
 
-def test_only_the_first_rows_partner_matters(spark: SparkSession) -> None:
+def test_a_partner_has_the_same_key_and_others_have_no_answer(spark: SparkSession) -> None:
     rows = [("Pickup", "a"), ("Dropoff", "a"), ("Dropoff", "b"), ("Trip", "b"), ("Pickup", None)]
     frame = columns.with_partner(spark.createDataFrame(rows, "type string, ride string"), SUBJECT, **PICKUPS)
     assert [row["has_pickup"] for row in frame.collect()] == [None, True, False, None, None]
