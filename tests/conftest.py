@@ -17,7 +17,12 @@ from pipeline.config import Config
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SMALL = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    # Short runs: compiling well takes more time than it saves.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # while it is set, pyspark's functions make columns for Spark Connect
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -79,9 +81,10 @@ def words(spark: SparkSession, config: Config, day: date, version: int | None = 
 
 def one_step(spark: SparkSession, event_date: str = "2013-10-07", event_id: str = "'a'") -> DataFrame:
     return spark.sql(
-        f"""SELECT {event_id} AS event_id, TIMESTAMP'2013-10-07 23:59:59.999999' AS time, DATE'{event_date}' AS event_date,
-        'left' AS type, 'Ann' AS patient, 1.5D AS speed, CAST(NULL AS STRING) AS derived, false AS ambiguous_time,
-        false AS late, 'steps/2013-10-07/a.csv' AS file, 1 AS line, DATE'2013-10-07' AS landing_date"""
+        f"""SELECT {event_id} AS event_id, TIMESTAMP'2013-10-07 23:59:59.999999' AS time,
+        DATE'{event_date}' AS event_date, 'left' AS type, 'Ann' AS patient, 1.5D AS speed,
+        CAST(NULL AS STRING) AS derived, false AS ambiguous_time, false AS late,
+        'steps/2013-10-07/a.csv' AS file, 1 AS line, DATE'2013-10-07' AS landing_date"""
     )
 
 
@@ -105,8 +108,11 @@ def test_a_table_of_columns_that_do_not_fit_is_refused() -> None:
         dataclasses.replace(SMALL, columns=(*SMALL.columns, SMALL.columns[1]))
 
 
-def test_every_table_can_be_made_and_made_again(any_spark: SparkSession, config: Config) -> None:
-    for table in catalogue([Dataset()]):
+def test_every_table_can_be_made_and_made_again(
+    any_spark: SparkSession, config: Config, request: pytest.FixtureRequest
+) -> None:
+    # Through Spark Connect one of them is enough, that with most features.
+    for table in [STEPS] if request.node.callspec.id == "connect" else catalogue([Dataset()]):
         assert not delta.exists(any_spark, config, table)
         for _ in range(2):
             delta.create(any_spark, config, table)
@@ -266,7 +272,7 @@ def test_the_change_feed_tells_what_a_write_changed(any_spark: SparkSession, con
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses before a second try."""
     taken: list[float] = []
-    monkeypatch.setattr(delta.time, "sleep", taken.append)
+    monkeypatch.setattr(delta, "sleep", taken.append)
     return taken
 
 
@@ -339,6 +345,27 @@ def test_two_processes_make_a_table_at_once(spark: SparkSession, connect: SparkS
     )
     together(*[lambda s=s: delta.create(s, config, grown) for s in (spark, connect)])
     assert delta.read(connect, config, grown).columns[-1] == "until"
+
+
+def test_a_table_that_a_killed_run_began_is_made(any_spark: SparkSession, config: Config, pauses: list[float]) -> None:
+    log = Path(SMALL.path(config)) / "_delta_log"
+    (log / "_staged_commits").mkdir(parents=True)
+    (log / ".00000000000000000000.json.0a.tmp").write_text("half of a comm")
+    with pytest.raises(SetupError, match=r"silver\.small: .* holds something that is no table\nhint: "):
+        delta.create(any_spark, config, SMALL)  # it may still be in the making
+    long_ago = time.time() - 60
+    os.utime(log, (long_ago, long_ago))
+    delta.create(any_spark, config, SMALL)
+    assert delta.current_version(any_spark, config, SMALL) == 0
+
+
+def test_a_folder_of_something_else_is_left_alone(spark: SparkSession, config: Config, pauses: list[float]) -> None:
+    note = Path(SMALL.path(config)) / "note.txt"
+    note.parent.mkdir(parents=True)
+    note.write_text("mine")
+    with pytest.raises(SetupError, match=r"silver\.small: .* holds something that is no table\nhint: "):
+        delta.create(spark, config, SMALL)
+    assert note.read_text() == "mine"
 
 
 def test_a_conflict_that_does_not_end_is_said(pauses: list[float]) -> None:
