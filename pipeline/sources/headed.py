@@ -30,6 +30,6 @@ def header_of(rows: DataFrame) -> str:
     return (first["header"] or "") if first else ""
 
 
-def texts(columns: Mapping[str, int], fields: Sequence[str]) -> dict[str, Column]:
-    """The trimmed text of each field of the row's `cells`; of a field that the file does not have: empty."""
-    return {field: F.trim(F.get("cells", F.lit(columns[field]))) if field in columns else F.lit("") for field in fields}
+def texts(columns: Mapping[str, int]) -> dict[str, Column]:
+    """The trimmed text of each field, from the row's `cells`."""
+    return {field: F.trim(F.get("cells", F.lit(column))) for field, column in columns.items()}

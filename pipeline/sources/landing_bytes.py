@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -11,11 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import fs
 
 BLOCK = 1 << 22
-GZIP, ZIP = b"\x1f\x8b", b"PK"
-MEMBER, DESCRIPTOR = b"PK\x03\x04", b"PK\x07\x08"
+GZIP, ZIP, EMPTY_ZIP = b"\x1f\x8b", b"PK", b"PK\x05\x06"
+# Of a zip member: the marks before it and after it, the bytes before its name, and flags.
+MEMBER, DESCRIPTOR, HEAD, ENCRYPTED, SIZES_AFTER = b"PK\x03\x04", b"PK\x07\x08", 30, 1, 8
+
+DAMAGED = "the file is damaged: its compressed data make no sense from here"
+CUT_OFF = "the file ends early: its zip archive is cut off"
 
 
 class Unreadable(Exception):
@@ -63,14 +69,15 @@ def members(stream: Any) -> Iterator[Member]:
     stream.seek(0)
     if start[:2] == GZIP:
         yield Member(None, _gunzipped(_blocks(stream)))
-    elif start[:2] == ZIP:
+    elif start[:2] == ZIP and start != EMPTY_ZIP:
         yield from _unzipped(stream)
-    else:
+    elif start != EMPTY_ZIP:
         yield Member(None, _blocks(stream))
 
 
-def _blocks(stream: Any) -> Iterator[bytes]:
-    while block := stream.read(BLOCK):
+def _blocks(stream: Any, size: int = sys.maxsize) -> Iterator[bytes]:
+    while block := stream.read(min(BLOCK, size)):
+        size -= len(block)
         yield block
 
 
@@ -93,67 +100,99 @@ def _gunzipped(compressed: Iterator[bytes]) -> Iterator[bytes]:
 
 def _inflated(inflate: Any, data: bytes) -> Iterator[bytes]:
     """What comes out, in blocks of bounded size: a small file can hold a very large one."""
-    try:
-        while (text := inflate.decompress(data, BLOCK)) or inflate.unconsumed_tail:
-            yield text
-            data = inflate.unconsumed_tail
-    except zlib.error:
-        raise Unreadable("the file is damaged: its compressed data make no sense from here") from None
+    while True:
+        before = inflate.copy()
+        try:
+            text = inflate.decompress(data, BLOCK)
+        except zlib.error:
+            yield from _until_error(before, data)
+            raise Unreadable(DAMAGED) from None
+        data = inflate.unconsumed_tail
+        if not text and not data:
+            return
+        yield text
+
+
+def _until_error(inflate: Any, data: bytes) -> Iterator[bytes]:
+    """What comes out before the byte that makes no sense, which zlib keeps to itself when it meets that byte."""
+    step = max(1, len(data) // 64)
+    for start in range(0, len(data), step):
+        before = inflate.copy()
+        try:
+            yield inflate.decompress(data[start : start + step])
+        except zlib.error:
+            if step > 1:
+                yield from _until_error(before, data[start : start + step])
+            return
 
 
 def _unzipped(stream: Any) -> Iterator[Member]:
     try:
         archive = zipfile.ZipFile(stream)
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, pa.ArrowInvalid):  # Arrow's, where the file is shorter than a directory
         stream.seek(0)
         yield from _salvaged(stream)
         return
-    with archive:
-        for info in archive.infolist():
-            # Macs put a second member with a file's own properties beside it.
-            if not info.is_dir() and not info.filename.startswith("__MACOSX/"):
-                yield Member(info.filename, _unzipped_member(archive, info))
+    for info in archive.infolist():
+        # Macs put a second member with a file's own properties beside it.
+        if not info.is_dir() and not info.filename.startswith("__MACOSX/"):
+            yield Member(info.filename, _unzipped_member(stream, info))
 
 
-def _unzipped_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
-    try:
-        with archive.open(info) as member:
-            yield from _blocks(member)
-    except (zipfile.BadZipFile, zlib.error):
-        raise Unreadable("the file is damaged: its compressed data make no sense from here") from None
-    except EOFError:
-        raise Unreadable("the file ends early: its zip archive is cut off") from None
-    except RuntimeError:  # NotImplementedError among them
-        raise Unreadable("the file is damaged: encrypted, or compressed in a way that is not known") from None
+def _unzipped_member(stream: Any, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    if info.flag_bits & ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise Unreadable("the file cannot be read: encrypted, or compressed in a way that is not known")
+    stream.seek(info.header_offset)
+    _name_in(stream, stream.read(HEAD))
+    compressed = _blocks(stream, info.compress_size)
+    checksum = 0
+    for block in _deflated(compressed) if info.compress_type == zipfile.ZIP_DEFLATED else compressed:
+        checksum = zlib.crc32(block, checksum)
+        yield block
+    if checksum != info.CRC:
+        raise Unreadable(DAMAGED)
+
+
+def _deflated(compressed: Iterator[bytes]) -> Iterator[bytes]:
+    inflate = zlib.decompressobj(wbits=-15)
+    for data in compressed:
+        yield from _inflated(inflate, data)
+    if not inflate.eof:
+        raise Unreadable(CUT_OFF)
 
 
 def _salvaged(stream: Any) -> Iterator[Member]:
     """The members of an archive whose directory, at its end, is missing; each says itself where it begins."""
-    cut_off = Unreadable("the file ends early: its zip archive is cut off")
-    while len(head := stream.read(30)) == 30 and head[:4] == MEMBER:
+    while len(head := stream.read(HEAD)) == HEAD and head[:4] == MEMBER:
         flags, method = struct.unpack_from("<HH", head, 6)
-        name_length, extra_length = struct.unpack_from("<HH", head, 26)
-        name = stream.read(name_length).decode("utf-8", "replace")
-        stream.seek(extra_length, 1)
-        if method != zipfile.ZIP_DEFLATED or flags & 1:
+        name = _name_in(stream, head)
+        if method != zipfile.ZIP_DEFLATED or flags & ENCRYPTED:
             break
         inflate = zlib.decompressobj(wbits=-15)
-        yield Member(name, _salvaged_member(stream, inflate, cut_off))
+        yield Member(name, _salvaged_member(stream, inflate))
         if not inflate.eof:
             return
         stream.seek(-len(inflate.unused_data), 1)
-        if flags & 8:  # the sizes come after the data, with or without a mark before them
+        if flags & SIZES_AFTER:  # with or without a mark before them
             stream.seek(12 if stream.read(4) == DESCRIPTOR else 8, 1)
-    yield Member(None, _raise(cut_off))
+    yield Member(None, _cut_off())
 
 
-def _salvaged_member(stream: Any, inflate: Any, cut_off: Unreadable) -> Iterator[bytes]:
+def _name_in(stream: Any, head: bytes) -> str:
+    """A member's name; leaves the stream where the member's data begin."""
+    name_length, extra_length = struct.unpack_from("<HH", head, 26)
+    name: bytes = stream.read(name_length)
+    stream.seek(extra_length, 1)
+    return name.decode("utf-8", "replace")
+
+
+def _salvaged_member(stream: Any, inflate: Any) -> Iterator[bytes]:
     while not inflate.eof:
         if not (data := stream.read(BLOCK)):
-            raise cut_off
+            raise Unreadable(CUT_OFF)
         yield from _inflated(inflate, data)
 
 
-def _raise(error: Unreadable) -> Iterator[bytes]:
-    raise error
+def _cut_off() -> Iterator[bytes]:
+    raise Unreadable(CUT_OFF)
     yield b""

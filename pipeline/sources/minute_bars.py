@@ -44,10 +44,9 @@ class MinuteBars:
     fields: tuple[Field, ...] = (TICKER, MINUTE, OPEN, HIGH, LOW, CLOSE, VOLUME)
 
     def recognises(self, file_name: str, lines: Sequence[str]) -> bool:
-        """By a minute of twelve digits in the second of seven columns."""
-        rows = lines[1:] if self.is_header(lines[0]) else lines
+        """By the header, or by a minute of twelve digits in the second of seven columns."""
         looks_right = re.compile(r"[A-Za-z0-9.-]*,[0-9]{12}(,[^,]*){5}").fullmatch
-        return (not rows and self.is_header(lines[0])) or mostly(rows, looks_right) if lines else False
+        return bool(lines) and (self.is_header(lines[0]) or mostly(lines, looks_right))
 
     def is_header(self, line: str) -> bool:
         """The names, in small or capital letters."""

@@ -63,6 +63,7 @@ class RideEvents:
                 "driverId": cell[10],
             }
         )
+        # A START is as yet a ride of no length: what is wrong with its time is said of eventTime.
         timed = typed.withColumns(
             times(F.when(start, F.col("eventTime")).otherwise(F.col("otherTime")), F.col("eventTime"))
         )
@@ -74,7 +75,7 @@ class RideEvents:
                     for text, field in zip(cell, self.fields, strict=True)
                     for wrong in wrongs(field, text, F.col(field.name))
                 ),
-                *time_wrongs("pickup time", "dropoff time"),
+                *time_wrongs("otherTime", "eventTime"),
             )
         )
         from_place = coordinates(F.col("startLon"), F.col("startLat"))

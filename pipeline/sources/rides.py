@@ -29,7 +29,7 @@ def coordinates(longitude: Column, latitude: Column) -> tuple[Column, Column]:
 def cell(longitude: Column, latitude: Column) -> Column:
     """The district of a place for which only coordinates are known: its cell of 0.01 by 0.01 degrees."""
     south, west = (F.floor(degrees * 100).cast("int") / 100 for degrees in (latitude, longitude))
-    return F.format_string("cell %.2f %.2f", south, west)
+    return F.when(latitude.isNotNull() & longitude.isNotNull(), F.format_string("cell %.2f %.2f", south, west))
 
 
 def miles(longitude: Column, latitude: Column, to_longitude: Column, to_latitude: Column) -> Column:
@@ -37,7 +37,7 @@ def miles(longitude: Column, latitude: Column, to_longitude: Column, to_latitude
     across = F.sin(F.radians(to_longitude - longitude) / 2)
     along = F.sin(F.radians(to_latitude - latitude) / 2)
     chord = along * along + F.cos(F.radians(latitude)) * F.cos(F.radians(to_latitude)) * across * across
-    return 2 * EARTH_RADIUS * F.asin(F.sqrt(F.least(chord, F.lit(1.0))))
+    return 2 * EARTH_RADIUS * F.asin(F.sqrt(F.when(chord > 1, 1.0).otherwise(chord)))
 
 
 def short_id(*parts: Column) -> Column:
@@ -59,10 +59,10 @@ def times(pickup_clock: Column, dropoff_clock: Column) -> dict[str, Column]:
 
 
 def time_wrongs(pickup_name: str, dropoff_name: str) -> tuple[Wrong, ...]:
-    """What can be wrong with the `times` of a ride."""
+    """What can be wrong with the `times` of a ride, whose fields have these names."""
     return (
-        (F.col("pickup").isNull(), f"{pickup_name}: no such time in New York"),
         (F.col("dropoff").isNull(), f"{dropoff_name}: no such time in New York"),
+        (F.col("pickup").isNull(), f"{pickup_name}: no such time in New York"),
         (F.col("dropoff") < F.col("pickup"), "dropoff before pickup"),
     )
 

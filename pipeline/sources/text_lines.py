@@ -39,11 +39,12 @@ def read_lines(blocks: Iterator[bytes]) -> Iterator[Lines]:
     """The lines of a stream. If it breaks off, the last line is what was left, with what happened as its problem."""
     copies, line = Copies(), 1
     for chunk, problem in _whole_lines(blocks):
+        if problem:
+            yield _broken_off(chunk, line, problem)
+            return
         data, offsets, numbers, count = _split(chunk, line)
         line += count
-        if problem:
-            yield _broken_off(chunk, line - (1 if chunk else 0), problem)
-        elif len(numbers):
+        if len(numbers):
             text, problems = _as_text(data, offsets)
             yield Lines(text, numbers, copies.number(data, offsets), problems)
 

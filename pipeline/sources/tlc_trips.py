@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.sources.formats import Field
@@ -70,9 +70,15 @@ class TlcTrips:
     def events(self, rows: DataFrame) -> DataFrame:
         """A Pickup, a Trip and a Dropoff each."""
         names = names_of(header_of(rows))
-        text = texts(find(names, NAMES), [field.name for field in self.fields])
+        text = texts(find(names, NAMES))
+        read: dict[str, Callable[[Column], Column]] = {
+            "date and time": lambda text: date_time(text, PATTERN),
+            "number": number,
+            "whole number": number,
+        }
+        nothing = F.lit(None).cast("double")
         typed = rows.withColumn("cells", quoted_cells()).withColumns(
-            {name: date_time(text[name], PATTERN) if name.endswith("datetime") else number(text[name]) for name in text}
+            {field.name: read[field.type](text[field.name]) if field.name in text else nothing for field in self.fields}
         )
         # Some months' rows end in commas that the header does not have.
         more = F.exists(F.slice("cells", len(names) + 1, F.size("cells")), lambda extra: extra != "")
@@ -80,7 +86,12 @@ class TlcTrips:
         wrong = first_wrong(
             (
                 ((F.size("cells") < len(names)) | more, "wrong number of columns"),
-                *(wrong for field in self.fields for wrong in wrongs(field, text[field.name], F.col(field.name))),
+                *(
+                    wrong
+                    for field in self.fields
+                    if field.name in text
+                    for wrong in wrongs(field, text[field.name], F.col(field.name))
+                ),
                 (part[0], "passenger_count: not a whole number"),
                 (part[1], "pickup_location_id: not a whole number"),
                 *time_wrongs("pickup_datetime", "dropoff_datetime"),
