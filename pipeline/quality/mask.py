@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
     from pipeline.datasets.declaration import Dataset
 
@@ -17,14 +18,20 @@ def with_masks(frame: DataFrame, dataset: Dataset) -> DataFrame:
     """Each sensitive value as its column's name and a short digest, such as `driver-3fa2c10b9e`; nulls stay nulls.
 
     Equal values have equal masks on all days, so that rows can be told apart and followed. The digest has no salt: it
-    hides a value from a reader, not from somebody who hashes every licence there is and compares.
+    hides a value from a reader, not from somebody who hashes every licence there is and compares. What is not text is
+    hidden altogether, and keeps its type, which is checked.
     """
     from pyspark.sql import functions as F
 
     hidden = (*dataset.sensitive, *RAW) if dataset.sensitive else ()
-    masks = {
-        name: F.concat(F.lit(f"{name}-"), F.substring(F.sha2(F.col(name).cast("string"), 256), 1, DIGITS))
-        for name in hidden
-        if name in frame.columns
-    }
+    masks = {name: _mask(F.col(name), frame.schema[name].dataType, name) for name in hidden if name in frame.columns}
     return frame.withColumns(masks) if masks else frame
+
+
+def _mask(value: Column, type: DataType, name: str) -> Column:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
+
+    if type != StringType():
+        return F.lit(None).cast(type)
+    return F.concat(F.lit(f"{name}-"), F.substring(F.sha2(value, 256), 1, DIGITS))

@@ -29,6 +29,13 @@ def in_utc(clock: Column, zone: str) -> ClockTime:
     )
 
 
+def steady_midnight(day: Column, zone: str) -> Column:
+    """When a date begins, if the clock is not changed on it: all its times are then as long after that as they say."""
+    midnight = day.cast("timestamp")
+    start, end = (F.to_utc_timestamp(midnight + F.make_dt_interval(F.lit(days)), zone) for days in (0, 1))
+    return F.when(F.unix_seconds(end) - F.unix_seconds(start) == 86_400, start)
+
+
 def not_before(start: Column, clock: ClockTime) -> Column:
     """The meaning of a clock time at or after `start`, if there is one: the first that is, else the first at all."""
     return F.when((clock.first < start) & (clock.second >= start), clock.second).otherwise(clock.first)

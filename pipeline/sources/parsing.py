@@ -76,7 +76,9 @@ def first_wrong(found: Iterable[Wrong]) -> Column:
     reason = F.when(F.col("problem").isNotNull(), F.col("problem"))
     for condition, name in found:
         reason = reason.when(condition, F.lit(name))
-    return reason
+    # Always so, but no constant to Spark, which would else move a filter on the reason down to the scan and work out
+    # every field twice or more.
+    return F.when(F.spark_partition_id() >= 0, reason)
 
 
 def derived(*names: Column | str) -> Column:

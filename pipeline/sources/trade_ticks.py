@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.sources.formats import Field, base_name, mostly
-from pipeline.sources.local_time import in_utc
+from pipeline.sources.local_time import in_utc, steady_midnight
 from pipeline.sources.parsing import cells, derived, first_wrong, one_event, whole, wrong_width, wrongs
 from pipeline.sources.sectors import UNKNOWN_SECTOR, with_sector
 
@@ -52,10 +52,17 @@ class TradeTicks:
             # What the name says is taken from it once a file: on every row it would cost more than all else.
             .join(F.broadcast(_of_files(rows)), "file")
             .withColumns({"milliseconds": whole(cell[0]), "price": whole(cell[1]), "volume": whole(cell[2])})
-            .withColumn("clock", F.timestamp_millis(F.col("midnight") + F.col("milliseconds")))
         )
-        time = in_utc(F.col("clock"), ZONE)
-        timed = typed.withColumns({"first": time.first, "second": time.second})
+        elapsed = F.col("milliseconds")
+        time = in_utc(F.timestamp_millis(F.col("midnight") + elapsed), ZONE)
+        steady = F.col("steady_midnight")
+        timed = typed.withColumns(
+            {
+                # On nearly every day a sum does.
+                "first": F.when(steady.isNotNull(), F.timestamp_millis(steady + elapsed)).otherwise(time.first),
+                "second": F.when(steady.isNull(), time.second),
+            }
+        )
         condition = F.unhex(cell[4])
         reason = first_wrong(
             (
@@ -90,7 +97,7 @@ class TradeTicks:
 
 
 def _of_files(rows: DataFrame) -> DataFrame:
-    """Company, sector and midnight (in milliseconds, by the clock) of each file."""
+    """Company and sector of each file, and when its day begins in milliseconds: by the clock, and if steady in UTC."""
     name = F.regexp_extract("file", "[^/!]+$", 0)
     date = F.try_to_date(F.substring_index(F.substring_index(name, "_", 2), "_", -1), "yyyyMMdd")
     files = rows.select("file").distinct().withColumn("company", F.upper(F.substring_index(name, "_", 1)))
@@ -100,6 +107,7 @@ def _of_files(rows: DataFrame) -> DataFrame:
         F.coalesce("sector", F.lit(UNKNOWN_SECTOR)).alias("sector"),
         derived(F.when(F.col("sector").isNull(), "sector")).alias("derived"),
         (F.unix_date(date).cast("bigint") * 86_400_000).alias("midnight"),
+        F.unix_millis(steady_midnight(date, ZONE)).alias("steady_midnight"),
     )
 
 

@@ -281,3 +281,12 @@ def test_detection_survives_a_bad_start() -> None:
     assert found.name == "trade ticks"
     assert detect(STOCK.formats, "stock/2030-01-07/dell.csv.gz", lines) is None
     assert detect(ACTIVITY.formats, "subject101.dat", lines) is None
+
+
+def test_a_filter_on_the_reason_does_not_parse_rows_again(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "dell_20300107_trade.csv").write_text("1,1,1,P,0,0")
+    rows = events(bronze(spark, tmp_path, ["dell_20300107_trade.csv"], STOCK), STOCK)
+    rows.where("reason is null").explain()
+    assert capsys.readouterr().out.count("isnotnull(problem") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections import Counter
 from datetime import date, timedelta
 from pathlib import Path
@@ -32,6 +33,12 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     assert first == again
     assert content(tmp_path / "a") == content(tmp_path / "b")
     assert {*content(tmp_path / "a")} == {*first.files}  # and no temporary file
+    for file in first.files:  # nor the time of day, which both would share if they are made within a second
+        if file.endswith(".gz"):
+            assert (tmp_path / "a" / file).read_bytes()[4:8] == bytes(4)
+        if file.endswith(".zip"):
+            with zipfile.ZipFile(tmp_path / "a" / file) as archive:
+                assert {info.date_time[0] for info in archive.infolist()} == {1980}
     generate(DATASETS[name], tmp_path / "c", [days[1]], 3000, seed=5)
     later = {file: text for file, text in content(tmp_path / "a").items() if str(days[1]) in file.split("/")[1]}
     assert content(tmp_path / "c") == later

@@ -104,15 +104,18 @@ def test_a_row_that_is_no_text(tmp_path: Path, block: int) -> None:
     ]
 
 
+@pytest.mark.parametrize("block_size", [1 << 16, 1 << 22])
 @pytest.mark.parametrize("size", [LONGEST + 1, 3 * LONGEST])
-def test_a_very_long_line(tmp_path: Path, size: int) -> None:
-    content = b"\n".join([ROW.encode(), b"x" * size, OTHER.encode(), b"y" * LONGEST])
+def test_a_very_long_line(tmp_path: Path, size: int, block_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landing_bytes, "BLOCK", block_size)
+    content = b"\n".join([ROW.encode(), b"x" * size, OTHER.encode(), b"y" * LONGEST, b"z" * size])
     rows = rows_of(tmp_path, content)
     assert [(row["line"], len(row["raw"]), row["problem"]) for row in rows] == [
         (1, len(ROW), None),
         (2, LONGEST, "is longer than 1 MiB, and was cut off there"),
         (3, len(OTHER), None),
         (4, LONGEST, None),
+        (5, LONGEST, "is longer than 1 MiB, and was cut off there"),
     ]
 
 
