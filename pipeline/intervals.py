@@ -85,5 +85,7 @@ def write(spark: SparkSession, config: Config, interval: Interval) -> None:
 
 def _interval(row: dict[str, object]) -> Interval:
     files = [File(**file) for file in row.pop("files") or ()]  # type: ignore[attr-defined]
+    # Spark gives times without a zone, in that of the session.
+    row["completed_at"] = row["completed_at"].replace(tzinfo=UTC)  # type: ignore[attr-defined]
     given = {name: value for name, value in row.items() if value is not None}
     return Interval(**given, files=files)  # type: ignore[arg-type]
