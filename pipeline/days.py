@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
@@ -89,6 +89,7 @@ class _Day:
         self.metadata = {"run_id": run_id}
         self.bytes: dict[str, int] = {}
         self.warnings: list[str] = []
+        self.last: Interval | None = None
 
     def process(self, reprocess: bool) -> Interval:
         """Bronze, then silver, again if the files changed meanwhile."""
@@ -97,17 +98,20 @@ class _Day:
         known = bronze.known_files(*self.lake)
         if not files and not known:
             return self._without_files()
-        self.warnings = same_content(files, self._paths_of_hashes())
+        past = {one.landing_date: one for one in intervals.read(self.spark, self.config, self.dataset.name)}
+        self.last = past.get(self.day)
+        self.warnings = same_content(files, _paths_of_hashes(past.values()))
         self._ingest(files, known, reprocess)
+        known |= {file.path: file.hash for file in files}
         for _ in range(TRIES):
-            known = bronze.known_files(*self.lake)
-            inputs, last = _digest(known), self._last()
-            if last and last.status == COMPLETE and last.inputs == inputs and not reprocess:
+            inputs = _digest(known)
+            if self.last and self.last.status == COMPLETE and self.last.inputs == inputs and not reprocess:
                 self.say("is complete already")
-                return last
-            interval = self._refine(inputs, last)
+                return self.last
+            interval = self._refine(inputs)
             # Another run may have put newer files into bronze, and their events into silver before ours.
-            if _digest(bronze.known_files(*self.lake)) == inputs:
+            known = bronze.known_files(*self.lake)
+            if _digest(known) == inputs:
                 intervals.write(self.spark, self.config, interval)
                 return interval
         raise TrendsError(f"{self.dataset.name} {self.day}: its files keep changing\nhint: ingest it again later")
@@ -115,8 +119,8 @@ class _Day:
     def _without_files(self) -> Interval:
         expected = self.dataset.expects(self.day)
         interval = Interval(self.dataset.name, self.day, MISSING if expected else COMPLETE, self.run_id)
-        last = self._last()
-        if last is None or last.status != interval.status:
+        last = intervals.read(self.spark, self.config, self.dataset.name, self.day, self.day)
+        if not last or last[0].status != interval.status:
             intervals.write(self.spark, self.config, interval)
         if expected:
             folder = f"{self.config.landing}/{self.dataset.name}/{self.day}"
@@ -145,13 +149,13 @@ class _Day:
             self.say("writes bronze")
             bronze.commit(*self.lake, rows, paths, self.metadata)
 
-    def _refine(self, inputs: str, last: Interval | None) -> Interval:
+    def _refine(self, inputs: str) -> Interval:
         from pipeline.refine import staged as stage
         from pipeline.refine.events import refined
 
         version = delta.current_version(self.spark, self.config, bronze_table(self.dataset))
         rows = bronze.day_rows(*self.lake, version)
-        files, layouts = self._contents(rows, last)
+        files, layouts = self._contents(rows)
         source_rows = sum(file.rows for file in files)
         self.say(f"refines {source_rows:,} rows")
         with _staged(refined(rows, self.dataset, self.day, layouts, source_rows)) as staged:
@@ -187,10 +191,10 @@ class _Day:
             completed_at=datetime.now(UTC),
         )
 
-    def _contents(self, rows: DataFrame, last: Interval | None) -> tuple[list[File], list[Layout]]:
+    def _contents(self, rows: DataFrame) -> tuple[list[File], list[Layout]]:
         """The day's files, and the formats and headers that they have."""
         found = rows.groupBy("file", "file_hash", "format", "header").count().orderBy("file").collect()
-        sizes = {path_of(file.file): file.bytes for file in (last.files if last else ())} | self.bytes
+        sizes = {path_of(file.file): file.bytes for file in (self.last.files if self.last else ())} | self.bytes
         files = [File(r.file, r.file_hash, r.format, r["count"], sizes.get(path_of(r.file), 0)) for r in found]
         return files, sorted({(row.format, row.header) for row in found}, key=str)
 
@@ -203,25 +207,21 @@ class _Day:
         try:
             report.raise_on_critical()
         except QualityError:
-            last = self._last()
-            before = last or Interval(self.dataset.name, self.day, FAILED, self.run_id)
+            before = self.last or Interval(self.dataset.name, self.day, FAILED, self.run_id)
             failed = replace(
                 before, status=FAILED, run_id=self.run_id, warnings=self.warnings, completed_at=datetime.now(UTC)
             )
             intervals.write(self.spark, self.config, failed)
             raise
 
-    def _last(self) -> Interval | None:
-        found = intervals.read(self.spark, self.config, self.dataset.name, self.day, self.day)
-        return found[0] if found else None
 
-    def _paths_of_hashes(self) -> dict[str, str]:
-        """Of every content that came before, the first path that it came under."""
-        paths: dict[str, str] = {}
-        for interval in intervals.read(self.spark, self.config, self.dataset.name):
-            for file in interval.files:
-                paths.setdefault(file.hash, path_of(file.file))
-        return paths
+def _paths_of_hashes(past: Iterable[Interval]) -> dict[str, str]:
+    """Of every content that came before, the first path that it came under."""
+    paths: dict[str, str] = {}
+    for interval in past:
+        for file in interval.files:
+            paths.setdefault(file.hash, path_of(file.file))
+    return paths
 
 
 @contextmanager
