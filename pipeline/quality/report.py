@@ -47,7 +47,8 @@ class Result:
     def __str__(self) -> str:
         found = f"{self.expectation} {self.state}"
         if self.unexpected:
-            return f"{found}: {self.unexpected} row{'s' if self.unexpected > 1 else ''}"
+            share = f", {self.observed}" if self.observed is not None else ""
+            return f"{found}: {self.unexpected} row{'s' if self.unexpected > 1 else ''}{share}"
         return f"{found}: {self.observed}" if self.observed is not None else found
 
 

@@ -80,7 +80,7 @@ def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site:
         report.raise_on_critical()
     assert str(told.value).splitlines()[:3] == [
         "taxi 2019-01-15: silver.taxi is not published: 1 critical check failed",
-        f"  {NEGATIVE} failed: 30 rows",
+        f"  {NEGATIVE} failed: 30 rows, 75 % of 40",
         "    taxi/2019-01-15/taxi.csv:1: -1.0",
     ]
     assert "    … and 25 more\nhint: " in str(told.value)
@@ -110,7 +110,7 @@ def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site:
     again = checked(spark, config, site, bad_fares(), run_id="run 3", suites=few)
     again.raise_on_critical()
     assert again.state == "waived"
-    assert again.warnings == [f"{NEGATIVE} waived: 30 rows (free rides)"]
+    assert again.warnings == [f"{NEGATIVE} waived: 30 rows, 75 % of 40 (free rides)"]
     assert again.page is not None
     assert "Waived: free rides" in again.page.read_text()
     assert {result.run_id for result in results(spark, config, "taxi", until=samples.DAY)} == {"run 3"}
