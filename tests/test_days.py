@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -34,6 +35,7 @@ from pipeline.sources.generator.files import Manifest, Shares
 from pipeline.sources.landing_rows import path_of
 from pipeline.tables import Table, bronze, quarantine, silver
 from tests.conftest import SMALL
+from tests.sources.test_real_formats import DATA, FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -334,3 +336,18 @@ def _run_and_kill(config: Config, folder: str) -> None:
     finally:
         os.killpg(victim.pid, signal.SIGKILL)
         victim.wait()
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data beside the project")
+@pytest.mark.parametrize("name", DATASETS)
+def test_real_files_whole(run: Run, config: Config, name: str) -> None:
+    shutil.copytree(DATA / name, Path(config.landing) / name / str(DAY))
+    reasons: Counter[str] = Counter()
+    rows = events = 0
+    for file, file_rows, file_events, file_reasons in FILES:
+        if file.startswith(f"{name}/"):
+            rows, events = rows + file_rows, events + file_events
+            reasons.update(file_reasons)
+    interval = run(DATASETS[name])
+    assert (interval.source_rows, interval.events, dict(interval.reasons)) == (rows, events, dict(reasons))
+    assert (interval.is_reconciled, interval.duplicates) == (True, 0)
