@@ -134,9 +134,13 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _ingest(options: argparse.Namespace) -> int:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     from pipeline.days import new_run_id, prepare, process_day
     from pipeline.ingest.landing import landing_days
     from pipeline.quality.check import SITE
+    from pipeline.spark import first_line
 
     run_id, failed = new_run_id(), 0
     with _lake(options) as (spark, config):
@@ -154,6 +158,10 @@ def _ingest(options: argparse.Namespace) -> int:
                 except TrendsError as error:
                     failed += 1
                     print(error, file=sys.stderr)
+                except (PySparkException, Py4JError) as error:
+                    failed += 1
+                    hint = "run it again; TRENDS_SPARK_CONF='spark.log.level=WARN' shows what Spark has to say"
+                    print(f"{dataset.name} {day}: {first_line(error)}\nhint: {hint}", file=sys.stderr)
                 else:
                     _print(_told(interval))
     print(f"checks: {SITE / 'index.html'}; tables: {config.lake}")

@@ -101,8 +101,8 @@ class _Day:
         past = {one.landing_date: one for one in intervals.read(self.spark, self.config, self.dataset.name)}
         self.last = past.get(self.day)
         self.warnings = same_content(files, _paths_of_hashes(past.values()))
-        self._ingest(files, known, reprocess)
-        known |= {file.path: file.hash for file in files}
+        if self._ingest(files, known, reprocess):
+            known = bronze.known_files(*self.lake)
         for _ in range(TRIES):
             inputs = _digest(known)
             if self.last and self.last.status == COMPLETE and self.last.inputs == inputs and not reprocess:
@@ -131,8 +131,8 @@ class _Day:
             )
         return interval
 
-    def _ingest(self, files: Sequence[LandingFile], known: dict[str, str], reprocess: bool) -> None:
-        """Put new and changed files into bronze; when reprocessing, those too that had no known format."""
+    def _ingest(self, files: Sequence[LandingFile], known: dict[str, str], reprocess: bool) -> bool:
+        """Put new and changed files into bronze, if there are any; when reprocessing, those too of no known format."""
         here = bronze.day_rows(*self.lake)
         unknown = set()
         if reprocess:
@@ -140,7 +140,7 @@ class _Day:
             unknown = {path_of(row.file) for row in found}
         new = [file for file in files if known.get(file.path) != file.hash or file.path in unknown]
         if not new:
-            return
+            return False
         self.say(f"reads {len(new):,} files, {sum(file.bytes for file in new) / 1e6:,.1f} MB")
         paths = [file.path for file in new]
         with _staged(bronze.read_files(self.spark, self.dataset, new)) as rows:
@@ -148,6 +148,7 @@ class _Day:
             self._check("bronze", day, source_rows=day.count(), quarantined=0)
             self.say("writes bronze")
             bronze.commit(*self.lake, rows, paths, self.metadata)
+        return True
 
     def _refine(self, inputs: str) -> Interval:
         from pipeline.refine import staged as stage

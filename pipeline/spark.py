@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 CONNECT_PORT = 15002
 LOGGING = Path(__file__).with_name("log4j2.properties")
+OURS = re.compile(r"^pipeline\.errors\.\w+: (.*)", re.MULTILINE)
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 # What every session needs, whoever started its server.
@@ -135,7 +136,9 @@ def address(config: Config) -> tuple[str, int]:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of Spark says, without the Java stack below it."""
+    """What an error of Spark says, without the Java stack below it; or what one of ours says that a task raised."""
+    if ours := OURS.search(str(error)):
+        return ours[1]
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 

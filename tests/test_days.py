@@ -236,6 +236,7 @@ def test_files_that_are_no_data(run: Run, spark: SparkSession, config: Config) -
     folder = Path(config.landing) / "stock" / str(DAY)
     (folder / "minutes.txt").write_text("the meeting\nwas held\n")
     (folder / "empty.csv").write_text("")
+    (folder / "bars.csv").write_text("ticker,yyyyMMddHHmm,open,high,low,close,volume\n")
     (folder / "tick.csv.tmp").write_text("half a li")
     whole = gzip.compress(b"57600000,1000000,7,P,0,0\n" * 50)
     (folder / "ibm2_20300107_trade.csv.gz").write_bytes(whole[:-9])
