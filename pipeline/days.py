@@ -178,7 +178,9 @@ class _Day:
             formats = {file.file: file.format for file in files}
             self._check("silver", events, formats=formats, source_rows=source_rows, quarantined=interval.quarantined)
             self.say("writes silver")
-            quarantine_version = stage.commit_quarantine(*self.lake, staged, self.metadata)
+            quarantine_version = stage.commit_quarantine(
+                *self.lake, staged, {file.hash for file in files}, self.metadata
+            )
             silver_version = stage.commit_silver(*self.lake, events, self.metadata | {"inputs": inputs})
         self.say(
             f"has {interval.events:,} events; {interval.quarantined:,} rows in quarantine, "

@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 EVENT, QUARANTINED, DUPLICATE = "event", "quarantined", "duplicate"
 ID_DIGITS = 20  # of 32: two of a thousand million events have the same id with a chance of 1 in a million
 ROWS_A_FILE = 1_000_000
+SAMPLED_ROWS = 100_000
 
 Layout = tuple[str, str | None]  # the format of a file, and its header
 
 
 def refined(rows: DataFrame, dataset: Dataset, day: date, layouts: Sequence[Layout], count: int) -> DataFrame:
     """A landing day's bronze rows, so many, as events and as rows with a reason, in the order of time."""
+    some = rows.sample(min(1.0, SAMPLED_ROWS / max(count, 1)), seed=1)
+    bounds = time_bounds(parsed(some, dataset, layouts), 1 + count // ROWS_A_FILE)
     return (
         rows.transform(parsed, dataset, layouts)
         .transform(with_ids)
         .transform(with_lateness, day, dataset.lag)
         .transform(with_outcomes, dataset)
-        .transform(in_time_order, 1 + count // ROWS_A_FILE)
+        .transform(with_raw_of_bad_rows)
+        .transform(in_time_order, bounds)
     )
 
 
@@ -71,10 +75,28 @@ def with_outcomes(events: DataFrame, dataset: Dataset) -> DataFrame:
     return events.withColumn("outcome", outcome.otherwise(F.lit(EVENT)))
 
 
-def in_time_order(events: DataFrame, files: int) -> DataFrame:
+def with_raw_of_bad_rows(events: DataFrame) -> DataFrame:
+    """`raw` and `file_hash` for quarantine alone: an event's would be most of what is moved and sorted."""
+    bad = F.col("outcome") == QUARANTINED
+    return events.withColumns({name: F.when(bad, F.col(name)) for name in ("raw", "file_hash")})
+
+
+def time_bounds(some: DataFrame, files: int) -> list[int]:
+    """Microseconds that cut some events into as many ranges as there are to be files."""
+    if files == 1:
+        return []
+    shares = [number / files for number in range(1, files)]
+    cuts = some.agg(F.percentile_approx(F.unix_micros("time"), shares)).collect()[0][0]
+    return sorted({*cuts}) if cuts else []
+
+
+def in_time_order(events: DataFrame, bounds: Sequence[int]) -> DataFrame:
     """Ranges of time, one a file, each sorted; events of one time are never in two."""
+    micros = F.unix_micros("time")
+    # Spark's own ranges would parse every row twice, once to find the bounds.
+    number = sum((F.coalesce(micros >= bound, F.lit(False)).cast("int") for bound in bounds), F.lit(0))
     # The partition comes first, or the writer would sort once more.
-    return events.repartitionByRange(files, "time").sortWithinPartitions("landing_date", "time", "event_id")
+    return events.repartitionById(len(bounds) + 1, number).sortWithinPartitions("landing_date", "time", "event_id")
 
 
 def _unreadable(rows: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
@@ -73,9 +73,13 @@ def commit_quarantine(
     dataset: Dataset,
     day: date,
     staged: DataFrame,
+    hashes: Iterable[str],
     metadata: Mapping[str, str],
 ) -> int:
-    """Put a landing day's bad rows in the place of those before; of these, the ones that now pass stay, resolved."""
+    """Put a landing day's bad rows in the place of those before; of these, the ones that now pass stay, resolved.
+
+    `hashes` are those of the day's files: what was wrong with other content is gone with it.
+    """
     table = quarantine(dataset)
     columns = [column.name for column in table.columns]
     run_id = F.lit(metadata[RUN_ID])
@@ -83,9 +87,10 @@ def commit_quarantine(
     rows = bad.withColumns({"resolved": F.lit(False), RUN_ID: run_id}).select(*columns)
     before = delta.read(spark, config, table).where(delta.predicate({"landing_date": day}))
     if not before.isEmpty():
-        row = ["file", "file_hash", "line"]
-        good = staged.where(F.col("outcome") != QUARANTINED).join(F.broadcast(before.select(*row)), row, "left_semi")
-        passed = before.join(good.select(*row).distinct(), row, "left_semi")
+        row = ["file", "line"]
+        same = before.where(F.col("file_hash").isin(*hashes))
+        good = staged.where(F.col("outcome") != QUARANTINED).join(F.broadcast(same.select(*row)), row, "left_semi")
+        passed = same.join(good.select(*row).distinct(), row, "left_semi")
         # A row that passed before keeps the run that found it to.
         by = F.when(F.col("resolved"), F.col(RUN_ID)).otherwise(run_id)
         rows = rows.unionByName(passed.withColumns({RUN_ID: by, "resolved": F.lit(True)}).select(*columns))
