@@ -16,7 +16,7 @@ import pytest
 from pipeline import jars
 from pipeline.errors import SetupError
 
-POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>{more}</project>"""
 NEEDS = """<dependencies><dependency><groupId>{group}</groupId><artifactId>delta-storage</artifactId>
 <version>{version}</version></dependency></dependencies>"""
