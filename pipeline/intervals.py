@@ -75,7 +75,8 @@ def read(
 
 def write(spark: SparkSession, config: Config, interval: Interval) -> None:
     """Put the row in the place of the day's last one."""
-    row = dataclasses.asdict(interval)
+    row = dataclasses.asdict(interval) | {"files": [dataclasses.asdict(file) for file in interval.files]}
+    row["warnings"] = list(interval.warnings)
     ordered = tuple(row[column.name] for column in OPS_INTERVALS.columns)
     schema = ", ".join(f"{column.name} {column.type}" for column in OPS_INTERVALS.columns)
     frame = spark.createDataFrame([ordered], schema)

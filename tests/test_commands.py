@@ -1,0 +1,79 @@
+"""The commands over the lake, one after the other, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import main
+from tests.conftest import CONNECT_MODE
+
+DAY = "2030-01-07"
+
+
+@pytest.fixture
+def lake(connect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder to work in, with a Spark that is there already."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRENDS_SPARK", connect_url)
+    yield tmp_path
+    os.environ.pop(CONNECT_MODE, None)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    """What a command prints."""
+    capsys.readouterr()
+    assert main(arguments) == code
+    printed = capsys.readouterr()
+    return printed.err if code else printed.out
+
+
+def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no tables" in said(capsys, "tables")
+    made = said(capsys, "generate", "activity", "--from", DAY, "--rows", "3000", "--bad", "0.01")
+    found = re.search(r"(\d),(\d+) rows, (\d+) of them bad, (\d) duplicates", made)
+    assert found
+    rows, bad, duplicates = int(found[1] + found[2]), int(found[3]), int(found[4])
+    events = rows - bad - duplicates
+
+    done = said(capsys, "ingest", "activity", "--from", DAY)
+    assert f"{rows:,} rows gave {events:,} events; {bad} rows quarantined, {duplicates} duplicates" in done
+    assert (lake / "site" / "quality" / "index.html").is_file()
+    assert "complete" in said(capsys, "ingest", "activity")
+
+    tables = {line.split()[0]: line.split()[1] for line in said(capsys, "tables").splitlines()[2:]}
+    assert (tables["silver.activity"], tables["bronze.activity"]) == (str(events), str(rows))
+    shown = said(capsys, "show", "silver.activity", "--rows", "3", "--format", "jsonl")
+    patients = [json.loads(line)["patient"] for line in shown.splitlines()]
+    assert len(patients) == 3
+    assert all(patient.startswith("patient-") for patient in patients)  # masked
+    revealed = said(capsys, "show", "silver.activity", "--rows", "1", "--format", "jsonl", "--reveal")
+    assert not json.loads(revealed)["patient"].startswith("patient-")
+    assert "reason" in said(capsys, "show", "quarantine.activity", "--date", DAY)
+
+    assert "silver.activity.event_id_unique" in said(capsys, "quality", "--every")
+    waive = ("quality", "waive", "silver.activity.event_id_uniqe", "--date", DAY, "--reason", "known")
+    assert "did you mean silver.activity.event_id_unique?" in said(capsys, *waive, code=2)
+    assert said(capsys, "maintain") == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ingest", "stok"), "did you mean stock?"),
+        (("ingest", "stock", "--from", "2030-01-08", "--to", DAY), "is before"),
+        (("ingest", "stock"), "has no day with files"),
+        (("ingest", "stock", "--from", DAY), f"stock {DAY}: no file in"),
+        (("show", "silver.stok"), "did you mean silver.stock?"),
+        (("show", "silver.stock"), "there is no such table"),
+        (("generate", "stock", "--bad", "0.9"), "not between 0 and 0.4"),
+        (("generate", "stock", "--rows", "0"), "at least one row"),
+    ],
+)
+def test_mistakes(lake: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+    assert message in said(capsys, *arguments, code=2)
