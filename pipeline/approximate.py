@@ -39,6 +39,19 @@ class Approximate:
         mantissa, size = math.frexp(value)
         return cls(mantissa, exponent + size if mantissa else 0, whole)
 
+    @classmethod
+    def parse(cls, text: str) -> Approximate:
+        """The number that a decimal text of any size stands for; of an integer, as counts are.
+
+        >>> str(Approximate.parse("-2.0035e19728")), float(Approximate.parse("6.0000e0"))
+        ('-2.0035e19728', 6.0)
+        """
+        value = Decimal(text)
+        # Two to this power is near enough for the rest to be a float.
+        size = value.adjusted() * 3322 // 1000 if value else 0
+        rest = _DECIMAL.divide(value, _DECIMAL.power(Decimal(2), size))
+        return cls.of(float(rest), size, whole=True)
+
     def __add__(self, other: Exact | Approximate) -> Approximate:
         """The sum."""
         low, high = sorted((self, Approximate.of(other)), key=lambda n: (n.mantissa != 0, n.exponent))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from pipeline.engines.stream import Window
 from pipeline.errors import DidNotFinishError
 from pipeline.events import Array
 from pipeline.query.checked import Query
+
+FEW_ROWS = 1 << 13  # which wait until they are added up
 
 
 def make_weights(measures: Measures) -> Weights:
@@ -173,24 +175,55 @@ class Found:
         self._query, self._measures = query, measures
         self._join = [operator.add, *(_JOIN[kind] for kind in measures.kinds), operator.or_]
         self._found: dict[tuple[int, int], list[Any]] = {}
+        self._waiting: list[tuple[Array, Array, list[Sequence[Any]]]] = []
+        self._count = 0
 
     def add(
         self, windows: Array, groups: Array, columns: Sequence[Sequence[Number]], ended: Array | None = None
     ) -> None:
         """Add rows, given as columns; `ended`: whether a trend ends just where the window does."""
         ends = [True] * len(windows) if ended is None else ended.astype(bool).tolist()
-        for window, group, *row in zip(windows.tolist(), groups.tolist(), *columns, ends, strict=True):
+        self._waiting.append((windows.copy(), groups.copy(), [*columns, ends]))
+        self._count += len(windows)
+        if self._count >= FEW_ROWS:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take the rows that wait."""
+        if not self._count:
+            return
+        windows, groups = (np.concatenate([rows[at] for rows in self._waiting]) for at in range(2))
+        columns = [list(chain.from_iterable(parts)) for parts in zip(*(rows[2] for rows in self._waiting), strict=True)]
+        self._waiting, self._count = [], 0
+        for window, group, *row in zip(*self._joined(windows, groups, columns), strict=True):
             before = self._found.get((window, group))
             if before is not None:
                 row = [join(a, b) for join, a, b in zip(self._join, before, row, strict=True)]
             self._found[window, group] = row
 
+    def _joined(self, windows: Array, groups: Array, columns: list[list[Any]]) -> list[list[Any]]:
+        """Windows, groups and columns; rows of one group and window are one where machine words hold their sums."""
+        arrays = [np.array(column) for column in columns]
+        most = (2**63 - 1) // len(windows)
+        sums = [array for join, array in zip(self._join, arrays, strict=True) if join is operator.add]
+        if any(a.dtype.kind not in "ib" for a in arrays) or any(a.max() > most or a.min() < -most for a in sums):
+            return [windows.tolist(), groups.tolist(), *columns]
+        order = np.lexsort((windows, groups))
+        windows, groups = windows[order], groups[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (windows[1:] != windows[:-1]) | (groups[1:] != groups[:-1])
+        begins = np.flatnonzero(new)
+        joined = [_UFUNC[join].reduceat(array[order], begins) for join, array in zip(self._join, arrays, strict=True)]
+        return [column.tolist() for column in (windows[begins], groups[begins], *joined)]
+
     def is_rounded_below(self, bits: int) -> bool:
         """Whether a number of trends was rounded, though it has fewer bits than these."""
+        self._settle()
         return any(isinstance(row[0], Approximate) and row[0].exponent <= bits for row in self._found.values())
 
     def rows(self, window: Window) -> list[Row]:
         """All rows; without SLIDE only those of the times at which a trend ends."""
+        self._settle()
         found = {key: row for key, row in self._found.items() if row[-1] or window.slide is not None}
         columns = list(zip(*found.values(), strict=True)) or [()] * len(self._join)
         values = [self._measures.values(aggregate, columns[0], columns[1:-1]) for aggregate in self._query.aggregates]
@@ -201,3 +234,4 @@ class Found:
 
 
 _JOIN: dict[int, Callable[[Any, Any], Any]] = {COUNT: operator.add, SUM: operator.add, MINIMUM: min, MAXIMUM: max}
+_UFUNC = {operator.add: np.add, min: np.minimum, max: np.maximum, operator.or_: np.logical_or}

@@ -16,6 +16,7 @@ from pipeline.engines.kernels import (
     aseq,
     cells,
     conquer,
+    eras,
     extensions,
     fenwick,
     index,
@@ -27,8 +28,10 @@ from pipeline.engines.kernels import (
     panes,
     paths,
     sase,
+    sliding,
     slots,
     summary,
+    sums,
     windows,
 )
 from pipeline.engines.kernels.status import DONE, MORE
@@ -54,6 +57,9 @@ KERNELS: tuple[Any, ...] = (
     slots,
     fenwick,
     conquer,
+    sums,
+    eras,
+    sliding,
 )
 COMPILED_STEPS = 5_000_000  # between two looks at the clock
 

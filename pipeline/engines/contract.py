@@ -60,6 +60,11 @@ class Limits:
         """Give more time."""
         self._started += seconds
 
+    @property
+    def spent(self) -> float:
+        """The seconds that count."""
+        return time.monotonic() - self._started
+
 
 @dataclass(frozen=True)
 class Refusal:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.engines.aggregates import Found, Pool, make_weights
 from pipeline.engines.compiled import run
 from pipeline.engines.contract import Cost, Limits, Row
-from pipeline.engines.edges import as_rows
-from pipeline.engines.index_forms import Form, index_forms
-from pipeline.engines.index_keys import make_row
 from pipeline.engines.kernels import conquer, fenwick
 from pipeline.engines.kernels import index as kernel
 from pipeline.engines.kernels.numbers import BITS
 from pipeline.engines.kernels.status import GROW
+from pipeline.engines.lookups import Lookups, by_state, make_keys, make_lookups
 from pipeline.engines.measures import Measures
 from pipeline.engines.stream import Stream
 from pipeline.engines.symbols import make_symbols
@@ -30,22 +27,6 @@ FEW_EVENTS = 50  # in a window, so that its one row costs less than the parts of
 FEW_CELLS = 4096  # so few that it does not matter whether all are used
 
 
-class _Lookup(NamedTuple):
-    """What is asked of the events of a state."""
-
-    source: int
-    form: Form
-    target: int | None  # None: any state may ask; divide and conquer is for one alone
-
-    @property
-    def conquers(self) -> bool:
-        return self.target is not None
-
-
-# With the states that ask.
-_Lookups = dict[_Lookup, list[int]]
-
-
 class IndexedAggregation:
     """One run, of a query for which `can_index` gives no reason against it."""
 
@@ -53,7 +34,7 @@ class IndexedAggregation:
         self.query, self.stream, self.limits, self.cost = query, stream, limits, cost
         self.measures = Measures.needed(query, stream)
         self.weights = make_weights(self.measures)
-        lookups = _lookups(query)
+        lookups = make_lookups(query)
         self.keys, self.halves = self._keys(lookups)
         self.plan = self._plan(lookups)
         self.trees, self.work, self.pool = self._work()
@@ -90,39 +71,21 @@ class IndexedAggregation:
 
     # ------------------------------------------------------------------------------------------------------- arrays
 
-    def _keys(self, lookups: _Lookups) -> tuple[fenwick.Keys, conquer.Halves]:
-        forms = list(dict.fromkeys(lookup.form for lookup in lookups))
-        rows = [make_row(form, self.stream) for form in forms]
-        fields = [(forms.index(one.form), one.source, -1 if one.target is None else one.target) for one in lookups]
-        conquered = [number for number, lookup in enumerate(lookups) if lookup.conquers]
-        size = len(self.stream)
-        first = np.zeros((2, len(rows), size if conquered else 0), np.int64)
-        columns: dict[int, Array] = {id(column): column for row in rows for column in row[:4] if column is not None}
-        places = {None: -1} | {key: place for place, key in enumerate(columns)}
+    def _keys(self, lookups: Lookups) -> tuple[fenwick.Keys, conquer.Halves]:
+        keys, rows = make_keys(lookups, self.stream)
+        conquered = np.array([number for number, lookup in enumerate(lookups) if lookup.conquers], np.int64)
+        first = np.zeros((2, len(rows), len(self.stream) if len(conquered) else 0), np.int64)
         for number, row in enumerate(rows):
             if len(row.x_first):
                 first[:, number] = row.x_first, row.y_first
-        fields_of = [[places[None if column is None else id(column)] for column in row[:4]] for row in rows]
-        keys = fenwick.Keys(
-            lookup=np.array(fields, np.int64).reshape(-1, 3),
-            field=np.array(fields_of, np.int64).reshape(-1, 4),
-            column=as_rows(list(columns.values()), size, np.int32),
-            segment=np.concatenate([np.zeros(0, np.int32), *(row.segment for row in rows)]),
-            segment_begin=np.cumsum([0, *(len(row.segment) for row in rows)]),
-            distinct=np.array([row.segment[-1] for row in rows], np.int64),
-        )
         nothing = np.zeros(0, np.int64)
         states = len(self.query.automaton.states)
-        halves = conquer.Halves(np.array(conquered, np.int64), first[0], first[1], nothing, nothing, nothing, states)
-        return keys, halves
+        return keys, conquer.Halves(conquered, first[0], first[1], nothing, nothing, nothing, states)
 
-    def _plan(self, lookups: _Lookups) -> kernel.Plan:
+    def _plan(self, lookups: Lookups) -> kernel.Plan:
         stream, automaton, window = self.stream, self.query.automaton, self.stream.window
         states = np.arange(len(automaton.states))
         symbols = make_symbols([self.query.machine], stream)
-        stored = [(number, lookup) for number, lookup in enumerate(lookups) if not lookup.conquers]
-        into = [(target, number) for number, lookup in stored for target in lookups[lookup]]
-        out = [(lookup.source, number) for number, lookup in stored]
         width, slide = self._choose_width(), window.slide or 0
         return kernel.Plan(
             stream.time,
@@ -132,8 +95,7 @@ class IndexedAggregation:
             symbols.members[0],
             np.isin(states, list(automaton.first)),
             np.isin(states, list(automaton.last)),
-            *_listed(into, len(states)),
-            *_listed(out, len(states)),
+            *by_state(lookups, len(states)),
             within=window.within,
             slide=slide,
             width=width,
@@ -216,19 +178,3 @@ class IndexedAggregation:
         if most * states > FEW_CELLS:
             most = most_within(self._part, stream.time, 1)
         return most * states
-
-
-def _lookups(query: Query) -> _Lookups:
-    lookups: _Lookups = {}
-    for (source, target), form in index_forms(query).items():
-        assert form is not None
-        for one in form.lookups():
-            lookup = _Lookup(source, one, target if len(one.ordered) == 2 else None)
-            lookups.setdefault(lookup, []).append(target)
-    return lookups
-
-
-def _listed(pairs: list[tuple[int, int]], count: int) -> tuple[Array, Array]:
-    """Numbers by their keys: where each key's begin, and the numbers."""
-    ordered = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    return np.searchsorted(ordered[:, 0], np.arange(count + 1)), np.ascontiguousarray(ordered[:, 1])

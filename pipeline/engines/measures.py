@@ -33,11 +33,12 @@ class Exact:
     whole: bool  # integers, not floats
 
 
-def integers(limbs: Array) -> list[int]:
-    """The integers that rows of limbs stand for."""
+def integers(limbs: Array, bits: int | None = None) -> list[int]:
+    """The integers that rows of limbs stand for; `bits` of a limb if they are not as those of kernels/limbs.py."""
+    bits = BITS if bits is None else bits
     total = np.zeros(len(limbs), object)
     for at in reversed(range(limbs.shape[1])):
-        total = (total << BITS) + limbs[:, at].astype(object)
+        total = (total << bits) + limbs[:, at].astype(object)
     return total.tolist()
 
 

@@ -21,6 +21,7 @@ from pipeline.engines.neighbours import NeighbourAggregation
 from pipeline.engines.neighbours import refusal as neighbour_refusal
 from pipeline.engines.online import Aggregation, online_refusal
 from pipeline.engines.panes import PaneAggregation, panes_pay
+from pipeline.engines.sliding import SlidingAggregation, slides
 from pipeline.engines.stream import Stream
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
@@ -63,7 +64,7 @@ class Pane:
         if _no_index(query) is not None:
             return Aggregation(query, stream, limits, cost, coarse=True)
         if query.semantics is Semantics.ANY:
-            return IndexedAggregation(query, stream, limits, cost)
+            return (SlidingAggregation if slides(query, stream) else IndexedAggregation)(query, stream, limits, cost)
         return NeighbourAggregation(query, stream, limits, cost)
 
 

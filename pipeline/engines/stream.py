@@ -109,7 +109,7 @@ def make_stream(query: Query, events: Events) -> Stream:
     """Partition and sort the events of an input for a query."""
     time, clock, window = _measured(query, events)
     order = np.argsort(time, kind="stable") if np.any(time[1:] < time[:-1]) else None
-    kept = _kept(query, events)
+    kept = in_partitions(query, events)
     position = None
     if kept is not None or window.in_events:
         position = np.arange(len(time)) if kept is None else np.flatnonzero(kept if order is None else kept[order])
@@ -178,7 +178,7 @@ def _measured(query: Query, events: Events) -> tuple[Array, Clock, Window]:
     return time, Clock(ticks, events.clock.style), window
 
 
-def _kept(query: Query, events: Events) -> Array | None:
+def in_partitions(query: Query, events: Events) -> Array | None:
     """Which events are in a partition that can match: no null in a key, the values of [a = 'v']; None: all."""
     kept = [~column.null for key in query.keys if (column := events.attributes[key]).null.any()]
     for key, constant in query.key_values.items():

@@ -120,6 +120,12 @@ def finish(query: Query, summary: Summary, limits: Limits, cost: Cost) -> tuple[
     return stream, PaneAggregation(query, stream, limits, cost, Summary(summary.panes, maps, summary.measures)).rows()
 
 
+def parted(query: Query, summary: Summary, maps: Array) -> Summary:
+    """Some of a summary's maps, by their numbers."""
+    nodes = Nodes(query, apart=query.tree.slide is None)
+    return replace(summary, panes=_taken(summary.panes, maps), maps=taken(summary.maps, _cells_of(maps, nodes)))
+
+
 def _cells_of(maps: Array, nodes: Nodes) -> Array:
     return (maps[:, None] * nodes.count + np.arange(nodes.count)).ravel()
 

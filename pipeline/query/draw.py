@@ -39,7 +39,7 @@ def as_dot(query: Query) -> str:
         f'node [shape=box style="rounded,filled" fillcolor="#eef3fa" {_DOT_FONT} fontsize=12]',
         f"edge [{_DOT_FONT} fontsize=10]",
     ]
-    body = [*head, *_dot(_picture(query.machine))]
+    body = [*head, *_dot(picture(query.machine))]
     return "\n".join(["digraph trend {", *(f"  {line}" for line in body), "}"])
 
 
@@ -57,10 +57,10 @@ def as_mermaid(query: Query) -> str:
       s0 -->|"no C between"| s1
       s1 --> finish
     """
-    picture = _picture(query.machine)
-    classes = [f"class {inner.key} negated" for inner in _inside(picture)]
+    drawn = picture(query.machine)
+    classes = [f"class {inner.key} negated" for inner in _inside(drawn)]
     styles = ["classDef negated fill:none,stroke-dasharray:5 5", *classes] if classes else []
-    return "\n".join(["flowchart LR", *(f"  {line}" for line in [*_mermaid(picture), *styles])])
+    return "\n".join(["flowchart LR", *(f"  {line}" for line in [*_mermaid(drawn), *styles])])
 
 
 # --------------------------------------------------------------------------------------------------------------- words
@@ -103,38 +103,44 @@ def guard_conditions(guard: Guard) -> list[tree.Condition]:
 
 
 @dataclass(frozen=True)
-class _Node:
+class Node:
+    """A state, by the lines that it shows; `last`: a trend may end there."""
+
     key: str
     lines: tuple[str, ...]
     last: bool
 
 
 @dataclass(frozen=True)
-class _Arrow:
+class Arrow:
+    """A step between two nodes, with its conditions."""
+
     source: str
     target: str
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Picture:
-    """What both notations draw: the trend's automaton, or that of a negated pattern inside it."""
+class Picture:
+    """What every notation draws: the trend's automaton, or that of a negated pattern inside it."""
 
     key: str
     title: tuple[str, ...]
     notes: tuple[str, ...]  # the conditions that belong to no state and no arrow
-    nodes: tuple[_Node, ...]
-    start: tuple[_Arrow, ...]
-    steps: tuple[_Arrow, ...]
-    end: tuple[_Arrow, ...]
-    negated: tuple[_Picture, ...]
+    nodes: tuple[Node, ...]
+    start: tuple[Arrow, ...]
+    steps: tuple[Arrow, ...]
+    end: tuple[Arrow, ...]
+    negated: tuple[Picture, ...]
 
     @property
     def prefix(self) -> str:
+        """Of the keys of its nodes."""
         return f"{self.key}_" if self.key else ""
 
 
-def _picture(machine: Machine, key: str = "", title: tuple[str, ...] = (), links: tuple[str, ...] = ()) -> _Picture:
+def picture(machine: Machine, key: str = "", title: tuple[str, ...] = (), links: tuple[str, ...] = ()) -> Picture:
+    """What there is to draw of a machine, and of the negated patterns in it."""
     automaton = machine.automaton
     prefix = f"{key}_" if key else ""
     shown, states = _shown(automaton), len(automaton.states)
@@ -144,7 +150,7 @@ def _picture(machine: Machine, key: str = "", title: tuple[str, ...] = (), links
         return f"{prefix}s{state}" if state < shown else more
 
     nodes = [
-        _Node(
+        Node(
             node(state.index),
             _lines(state.label, *_texts(machine.local.get(state.index, ()))),
             state.index in automaton.last,
@@ -152,13 +158,13 @@ def _picture(machine: Machine, key: str = "", title: tuple[str, ...] = (), links
         for state in automaton.states[:shown]
     ]
     if shown < states:
-        nodes.append(_Node(more, (f"… and {states - shown} more",), any(state >= shown for state in automaton.last)))
+        nodes.append(Node(more, (f"… and {states - shown} more",), any(state >= shown for state in automaton.last)))
     start = [
-        _Arrow(f"{prefix}start", node(state), _guarded(machine, ways, "before"))
+        Arrow(f"{prefix}start", node(state), _guarded(machine, ways, "before"))
         for state, ways in sorted(automaton.first.items())
     ]
     steps = [
-        _Arrow(
+        Arrow(
             node(source),
             node(target),
             _lines(*_texts(pair.condition for pair in machine.adjacent.get((source, target), ())))
@@ -167,11 +173,11 @@ def _picture(machine: Machine, key: str = "", title: tuple[str, ...] = (), links
         for (source, target), ways in sorted(automaton.follow.items())
     ]
     end = [
-        _Arrow(node(state), f"{prefix}finish", _guarded(machine, ways, "after"))
+        Arrow(node(state), f"{prefix}finish", _guarded(machine, ways, "after"))
         for state, ways in sorted(automaton.last.items())
     ]
     negated = [
-        _picture(
+        picture(
             guard.machine,
             f"{prefix}n{number}",
             _lines(f"!{automaton.negations[number].pattern}"),
@@ -182,7 +188,7 @@ def _picture(machine: Machine, key: str = "", title: tuple[str, ...] = (), links
     ]
     others = _texts(other.condition for other in machine.other)
     notes = _lines(*(f"where {condition}" for condition in (*others, *links)))
-    return _Picture(
+    return Picture(
         key,
         title,
         notes,
@@ -207,9 +213,9 @@ def _shown(automaton: Automaton) -> int:
     return shown
 
 
-def _without(arrows: list[_Arrow], more: str) -> tuple[_Arrow, ...]:
+def _without(arrows: list[Arrow], more: str) -> tuple[Arrow, ...]:
     """The arrows, those of the states that share a node drawn once and without their conditions."""
-    shared = (_Arrow(a.source, a.target, ()) if more in (a.source, a.target) else a for a in arrows)
+    shared = (Arrow(a.source, a.target, ()) if more in (a.source, a.target) else a for a in arrows)
     return tuple(arrow for arrow in dict.fromkeys(shared) if not arrow.source == arrow.target == more)
 
 
@@ -242,7 +248,7 @@ def _lines(*texts: str) -> tuple[str, ...]:
     )
 
 
-def _inside(picture: _Picture) -> Iterator[_Picture]:
+def _inside(picture: Picture) -> Iterator[Picture]:
     for inner in picture.negated:
         yield inner
         yield from _inside(inner)
@@ -255,7 +261,7 @@ _DOT_FONT = 'fontname="Helvetica"'
 _DOT_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "&": "&amp;"})
 
 
-def _dot(picture: _Picture) -> Iterator[str]:
+def _dot(picture: Picture) -> Iterator[str]:
     prefix = picture.prefix
     # Graphviz stacks what it reads from the bottom up: negated patterns go below the trend, in their order.
     for inner in reversed(picture.negated):
@@ -276,7 +282,7 @@ def _dot(picture: _Picture) -> Iterator[str]:
         yield f"note [shape=note style=solid fontsize=10 label={_dot_label(picture.notes)}]"
 
 
-def _dot_arrow(arrow: _Arrow) -> str:
+def _dot_arrow(arrow: Arrow) -> str:
     label = f" [label={_dot_label(arrow.lines)}]" if arrow.lines else ""
     return f"{arrow.source} -> {arrow.target}{label}"
 
@@ -294,7 +300,7 @@ _MERMAID_SPECIAL = re.compile(r"[^\w ,.()=!]|[_ﬂ¶]|(?<=\d)\.(?!\d)")
 _MERMAID_NAMED = {'"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;"}
 
 
-def _mermaid(picture: _Picture) -> Iterator[str]:
+def _mermaid(picture: Picture) -> Iterator[str]:
     prefix = picture.prefix
     yield f'{prefix}start(["start"])'
     for node in picture.nodes:
@@ -311,7 +317,7 @@ def _mermaid(picture: _Picture) -> Iterator[str]:
         yield "end"
 
 
-def _mermaid_arrow(arrow: _Arrow) -> str:
+def _mermaid_arrow(arrow: Arrow) -> str:
     label = f"|{_mermaid_label(arrow.lines)}|" if arrow.lines else ""
     return f"{arrow.source} -->{label} {arrow.target}"
 

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, Phase, event, find, given, settings
 from hypothesis import strategies as st
 
 from pipeline.approximate import Approximate
-from pipeline.engines import compiled, indexed, measures
+from pipeline.engines import compiled, indexed, measures, sliding
 from pipeline.engines.contract import Cost, Limits, Refusal, Row
 from pipeline.engines.index_forms import can_index, index_forms, index_texts
 from pipeline.engines.indexed import IndexedAggregation
-from pipeline.engines.kernels import conquer, limbs, numbers, slots
+from pipeline.engines.kernels import conquer, limbs, numbers, slots, sums
+from pipeline.engines.sliding import SlidingAggregation, slides
 from pipeline.engines.stream import Stream
 from pipeline.query.check import check
 from pipeline.query.checked import Query as Checked
@@ -42,6 +43,14 @@ class Indexed:
 
     def run(self, query: Checked, stream: Stream, limits: Limits, cost: Cost) -> list[Row]:
         return IndexedAggregation(query, stream, limits, cost).rows()
+
+
+class Sliding(Indexed):
+    """One traversal for all windows, where it is for them."""
+
+    def run(self, query: Checked, stream: Stream, limits: Limits, cost: Cost) -> list[Row]:
+        way = SlidingAggregation if slides(query, stream) else IndexedAggregation
+        return way(query, stream, limits, cost).rows()
 
 
 ALIKE = Shape(semantics=("skip-till-any-match",), negations=0, conditions=("local",))
@@ -95,16 +104,16 @@ def compared_cases(draw: st.DrawFn) -> tuple[Query, list[Event]]:
     return replace(query, where=tuple(where), window=replace(query.window, slide=slide)), events
 
 
-def compare(case: tuple[Query, list[Event]], shared: bool) -> None:
+def compare(case: tuple[Query, list[Event]], way: str) -> None:
     """Fail where the rows of a query that indexes can answer are not the oracle's."""
     query, events = case
-    for way in ways(query):
-        event(way)
+    for index in ways(query):
+        event(index)
     if can_index(check(str(query))) is None:
         expected = answer(query, events)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(indexed, "FEW_EVENTS", 0 if shared else 10**9)
-            rows = product_rows(str(query), events, Indexed())
+            patch.setattr(indexed, "FEW_EVENTS", 0 if way == "blocks" else 10**9)
+            rows = product_rows(str(query), events, Sliding() if way == "sliding" else Indexed())
         assert same(rows, expected), report(query, events, "indexed", rows, expected)
 
 
@@ -113,7 +122,7 @@ def ways(query: Query) -> set[str]:
     return {form.way if form else "a scan" for form in index_forms(check(str(query))).values()}
 
 
-compare_many = many(given(compared_cases(), st.booleans())(compare))
+compare_many = many(given(compared_cases(), st.sampled_from(["sliding", "blocks", "windows"]))(compare))
 
 
 def test_rows_are_the_oracles() -> None:
@@ -127,10 +136,11 @@ def test_compiled_code_gives_the_same(monkeypatch: pytest.MonkeyPatch, plain_ste
 
 
 def test_digits_that_overflow_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (limbs, measures, numbers):
+    for module in (limbs, measures, numbers, sums):
         monkeypatch.setattr(module, "BITS", 2)
-    for module in (limbs, measures, numbers, slots):
+    for module in (limbs, measures, numbers, slots, sums):
         monkeypatch.setattr(module, "MASK", 3)
+    monkeypatch.setattr(sliding, "SUM_BITS", 2)
     monkeypatch.setattr(numbers, "BASE", 4.0)
     monkeypatch.setattr(numbers, "LIMIT", 32)
     compare_many()
