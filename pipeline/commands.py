@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.errors import TrendsError, nearest
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.config import Config
     from pipeline.datasets.declaration import Dataset
     from pipeline.intervals import Interval
+    from pipeline.tables import Table
 
 ALL = "all"
 GENERATED_ROWS = 20_000
@@ -38,7 +39,7 @@ def register(add: Add) -> None:
     """Add the commands to the parser."""
     generate = add("generate", help="write generated files in the raw formats into the landing folder")
     _dataset_argument(generate)
-    _day_arguments(generate)
+    day_arguments(generate)
     generate.add_argument("--rows", type=int, default=GENERATED_ROWS, metavar="N", help=f"a day; {GENERATED_ROWS:,}")
     generate.add_argument("--seed", type=int, default=1, metavar="N", help="another seed, other files (default: 1)")
     generate.add_argument("--bad", type=float, metavar="SHARE", help="of the rows (default: 0.001)")
@@ -51,7 +52,7 @@ def register(add: Add) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _dataset_argument(ingest)
-    _day_arguments(ingest)
+    day_arguments(ingest)
     ingest.add_argument("--reprocess", action="store_true", help="refine again what bronze has, though it is complete")
     ingest.set_defaults(command=_ingest)
 
@@ -60,7 +61,7 @@ def register(add: Add) -> None:
 
     show = add("show", help="show rows of a table")
     show.add_argument("table", metavar="TABLE", help="such as silver.stock")
-    show.add_argument("--date", type=_day, metavar="DAY", help="of this landing day alone")
+    show.add_argument("--date", type=as_day, metavar="DAY", help="of this landing day or interval alone")
     show.add_argument("--rows", type=int, default=SHOWN_ROWS, metavar="N", help=f"at most (default: {SHOWN_ROWS})")
     show.add_argument("--version", type=int, metavar="N", help="as it was in this version")
     show.add_argument("--reveal", action="store_true", help="sensitive columns as they are, not masked")
@@ -70,12 +71,12 @@ def register(add: Add) -> None:
     quality = add("quality", help="list what the data checks found, or waive a failure")
     quality.set_defaults(command=_quality)
     quality.add_argument("--dataset", metavar="NAME", help="of this dataset alone")
-    _day_arguments(quality)
+    day_arguments(quality)
     quality.add_argument("--every", action="store_true", help="checks that passed too")
     actions = quality.add_subparsers(metavar="waive")
     waive = actions.add_parser("waive", help="let a known failure of one day through")
     waive.add_argument("check", metavar="CHECK", help="such as silver.stock.price_positive")
-    waive.add_argument("--date", type=_day, required=True, metavar="DAY", help="the landing day")
+    waive.add_argument("--date", type=as_day, required=True, metavar="DAY", help="the landing day")
     waive.add_argument("--reason", required=True, help="why it may fail; it is shown with the result")
     waive.set_defaults(command=_waive)
 
@@ -86,20 +87,27 @@ def register(add: Add) -> None:
     doctor.set_defaults(command=_doctor)
 
     for parser in (generate, ingest, tables, show, quality, waive, maintain, doctor):
-        parser.add_argument("--lake", metavar="PATH", help="the tables (default: TRENDS_LAKE, or lake)")
-        parser.add_argument("--landing", metavar="PATH", help="the raw files (default: TRENDS_LANDING, or landing)")
+        lake_arguments(parser)
+
+
+def lake_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where the tables and the raw files are."""
+    parser.add_argument("--lake", metavar="PATH", help="the tables (default: TRENDS_LAKE, or lake)")
+    parser.add_argument("--landing", metavar="PATH", help="the raw files (default: TRENDS_LANDING, or landing)")
 
 
 def _dataset_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", metavar="DATASET", help=f"stock, taxi, activity, or {ALL}")
 
 
-def _day_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="first", type=_day, metavar="DAY", help="the first landing day, as 2013-10-07")
-    parser.add_argument("--to", dest="last", type=_day, metavar="DAY", help="the last one (default: the first)")
+def day_arguments(parser: argparse.ArgumentParser) -> None:
+    """The first and the last day."""
+    parser.add_argument("--from", dest="first", type=as_day, metavar="DAY", help="the first landing day, as 2013-10-07")
+    parser.add_argument("--to", dest="last", type=as_day, metavar="DAY", help="the last one (default: the first)")
 
 
-def _day(text: str) -> date:
+def as_day(text: str) -> date:
+    """A day that a user wrote."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -113,7 +121,7 @@ def _generate(options: argparse.Namespace) -> int:
     from pipeline.sources.generator import generate
     from pipeline.sources.generator.files import Shares
 
-    config = _config(options)
+    config = lake_config(options)
     if "://" in config.landing:
         raise TrendsError(f"files are generated into a folder of this machine, not {config.landing}\nhint: --landing")
     if options.rows < 1:
@@ -143,16 +151,17 @@ def _ingest(options: argparse.Namespace) -> int:
     from pipeline.spark import first_line
 
     run_id, failed = new_run_id(), 0
-    with _lake(options) as (spark, config):
+    with lake(options) as (spark, config):
         for dataset in _datasets(options.dataset):
             days = _range(options.first, options.last) if options.first else landing_days(config, dataset)
             if not days:
-                raise TrendsError(
-                    f"{config.landing}/{dataset.name} has no day with files\nhint: trends generate, or --landing"
-                )
+                failed += 1
+                hint = "trends generate, or --landing"
+                print(f"{config.landing}/{dataset.name} has no day with files\nhint: {hint}", file=sys.stderr)
+                continue
             prepare(spark, config, dataset)
             for day in days:
-                say = _sayer(f"{dataset.name} {day}")
+                say = sayer(f"{dataset.name} {day}")
                 try:
                     interval = process_day(spark, config, dataset, day, run_id, reprocess=options.reprocess, say=say)
                 except TrendsError as error:
@@ -163,20 +172,19 @@ def _ingest(options: argparse.Namespace) -> int:
                     hint = "run it again; TRENDS_SPARK_CONF='spark.log.level=WARN' shows what Spark has to say"
                     print(f"{dataset.name} {day}: {first_line(error)}\nhint: {hint}", file=sys.stderr)
                 else:
-                    _print(_told(interval))
+                    print_lines(_told(interval))
     print(f"checks: {SITE / 'index.html'}; tables: {config.lake}")
     return 2 if failed else 0
 
 
 def _tables(options: argparse.Namespace) -> int:
     from pipeline import delta
-    from pipeline.datasets import DATASETS
     from pipeline.output import formatted
-    from pipeline.tables import catalogue
+    from pipeline.questions import lake_tables
 
     rows = []
-    with _lake(options) as (spark, config):
-        for table in catalogue(DATASETS.values()):
+    with lake(options) as (spark, config):
+        for table, _ in lake_tables():
             if delta.exists(spark, config, table):
                 state = delta.state(spark, config, table)
                 newest = _newest(spark, config, table)
@@ -195,29 +203,31 @@ def _tables(options: argparse.Namespace) -> int:
     if not rows:
         print(f"no tables in {config.lake} yet\nhint: trends generate {ALL}, then trends ingest {ALL}")
         return 0
-    _print(formatted(rows, "table", list(rows[0])))
+    print_lines(formatted(rows, "table", list(rows[0])))
     return 0
 
 
 def _show(options: argparse.Namespace) -> int:
     from pipeline import delta
-    from pipeline.datasets import DATASETS
     from pipeline.output import formatted
     from pipeline.quality.mask import with_masks
-    from pipeline.tables import catalogue, named
+    from pipeline.questions import lake_tables
+    from pipeline.tables import named
 
-    table = named(options.table, catalogue(DATASETS.values()))
-    with _lake(options) as (spark, config):
+    known = lake_tables()
+    table = named(options.table, [table for table, _ in known])
+    dataset = next(dataset for other, dataset in known if other is table)
+    with lake(options) as (spark, config):
         frame = delta.read(spark, config, table, options.version)
         if options.date is not None:
-            frame = frame.where(delta.predicate({"landing_date": options.date}))
-        if not options.reveal and table.name in DATASETS:
-            frame = frame.transform(with_masks, DATASETS[table.name])
+            frame = frame.where(delta.predicate({_day_column(table): options.date}))
+        if not options.reveal and dataset is not None:
+            frame = frame.transform(with_masks, dataset)
         rows = [
             {name: _plain(value) for name, value in row.asDict(recursive=True).items()}
             for row in frame.limit(options.rows).collect()
         ]
-        _print(formatted(rows, options.format, frame.columns))
+        print_lines(formatted(rows, options.format, frame.columns))
     return 0
 
 
@@ -226,7 +236,7 @@ def _quality(options: argparse.Namespace) -> int:
     from pipeline.quality.check import SITE
     from pipeline.quality.results import results
 
-    with _lake(options) as (spark, config):
+    with lake(options) as (spark, config):
         found = results(spark, config, options.dataset, options.first, options.last or options.first)
     shown = [result for result in found if options.every or not result.success]
     rows = [
@@ -241,7 +251,7 @@ def _quality(options: argparse.Namespace) -> int:
         for result in shown
     ]
     if rows:
-        _print(formatted(rows, "table", list(rows[0])))
+        print_lines(formatted(rows, "table", list(rows[0])))
     passed = sum(result.success for result in found)
     print(f"checks: {len(found)}, passed: {passed}; pages: {SITE / 'index.html'}")
     return 0
@@ -250,7 +260,7 @@ def _quality(options: argparse.Namespace) -> int:
 def _waive(options: argparse.Namespace) -> int:
     from pipeline.quality.waivers import waive
 
-    with _lake(options) as (spark, config):
+    with lake(options) as (spark, config):
         datasets = waive(spark, config, options.check, options.date, options.reason)
     for dataset in datasets:
         print(f"waived; run the day again: trends ingest {dataset} --from {options.date}")
@@ -258,28 +268,24 @@ def _waive(options: argparse.Namespace) -> int:
 
 
 def _maintain(options: argparse.Namespace) -> int:
-    from pipeline import delta
-    from pipeline.datasets import DATASETS
-    from pipeline.tables import catalogue
+    from pipeline import staging
+    from pipeline.questions import FOLDER
+    from pipeline.upkeep import maintained
 
-    with _lake(options) as (spark, config):
-        for table in catalogue(DATASETS.values()):
-            if delta.exists(spark, config, table):
-                say = _sayer(table.full_name)
-                # Silver's files are ranges of time, in order: joining them would lose that.
-                if table.layer != "silver":
-                    removed, added = delta.optimise(spark, config, table)
-                    say(f"{removed} files became {added}")
-                delta.vacuum(spark, config, table)
-                say(f"files older than {table.kept_days} days that no version needs are gone")
-    return 0
+    failed = 0
+    with lake(options) as (spark, config):
+        for line, is_error in maintained(spark, config, FOLDER):
+            failed += is_error
+            print(line, file=sys.stderr, flush=True)
+        print(f"staging: {len(staging.remove_old(config))} runs removed", file=sys.stderr)
+    return 2 if failed else 0
 
 
 def _doctor(options: argparse.Namespace) -> int:
     from pipeline.doctor import checks
 
-    findings = checks(_config(options))
-    _print(map(str, findings))
+    findings = checks(lake_config(options))
+    print_lines(map(str, findings))
     errors = sum(finding.level == "error" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
     print(f"looked at: {len(findings)}, errors: {errors}, warnings: {warnings}")
@@ -289,7 +295,7 @@ def _doctor(options: argparse.Namespace) -> int:
 # ------------------------------------------------------------------------------------------------------------- helpers
 
 
-def _config(options: argparse.Namespace) -> Config:
+def lake_config(options: argparse.Namespace) -> Config:
     from pipeline.config import Config
 
     config = Config.from_environment()
@@ -297,11 +303,11 @@ def _config(options: argparse.Namespace) -> Config:
 
 
 @contextmanager
-def _lake(options: argparse.Namespace) -> Iterator[tuple[SparkSession, Config]]:
+def lake(options: argparse.Namespace) -> Iterator[tuple[SparkSession, Config]]:
     """A Spark session that ends with the command."""
     from pipeline.spark import session
 
-    config = _config(options)
+    config = lake_config(options)
     spark = session(config)
     try:
         yield spark, config
@@ -328,7 +334,7 @@ def _range(first: date, last: date | None) -> list[date]:
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
-def _sayer(subject: str) -> Callable[[str], None]:
+def sayer(subject: str) -> Callable[[str], None]:
     """Says what is going on, on standard error."""
     return lambda message: print(f"{subject} {message}", file=sys.stderr, flush=True)
 
@@ -344,15 +350,20 @@ def _told(interval: Interval) -> Iterator[str]:
     yield from (f"  warning: {warning}" for warning in interval.warnings)
 
 
-def _newest(spark: SparkSession, config: Config, table: Any) -> date | None:
+def _newest(spark: SparkSession, config: Config, table: Table) -> date | None:
     from pyspark.sql import functions as F
 
     from pipeline import delta
 
-    if "landing_date" not in (column.name for column in table.columns):
+    if not {"landing_date", "interval_date"} & {column.name for column in table.columns}:
         return None
-    newest: date | None = delta.read(spark, config, table).agg(F.max("landing_date")).collect()[0][0]
+    newest: date | None = delta.read(spark, config, table).agg(F.max(_day_column(table))).collect()[0][0]
     return newest
+
+
+def _day_column(table: Table) -> str:
+    """The column that says which landing day or interval a row is of."""
+    return "interval_date" if any(column.name == "interval_date" for column in table.columns) else "landing_date"
 
 
 def _plain(value: object) -> object:
@@ -364,7 +375,8 @@ def _plain(value: object) -> object:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _print(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, at once."""
     for line in lines:
         print(line)
     sys.stdout.flush()

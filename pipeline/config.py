@@ -1,4 +1,4 @@
-"""Where the lake and the landing files are, and which Spark works on them: read once from the environment."""
+"""Where lake, landing files, queries and pages are, and which Spark works on them: read once from the environment."""
 
 from __future__ import annotations
 
@@ -29,10 +29,14 @@ class Config:
     landing: str = "landing"
     master: str = "local[*]"
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    queries: str = "queries"
+    site: str = "site"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lake", _folder("TRENDS_LAKE", self.lake))
         object.__setattr__(self, "landing", _folder("TRENDS_LANDING", self.landing))
+        object.__setattr__(self, "queries", _folder("TRENDS_QUERIES", self.queries))
+        object.__setattr__(self, "site", _folder("TRENDS_SITE", self.site))
         if self.lake == self.landing or f"{self.landing}/".startswith(f"{self.lake}/"):
             raise SetupError(
                 f"TRENDS_LANDING: {self.landing} is inside the lake {self.lake}\n"
@@ -48,12 +52,14 @@ class Config:
 
     @classmethod
     def from_environment(cls) -> Config:
-        """The settings of `TRENDS_LAKE`, `TRENDS_LANDING`, `TRENDS_SPARK` and `TRENDS_SPARK_CONF`."""
+        """The settings of `TRENDS_LAKE`, `TRENDS_LANDING`, `TRENDS_SPARK`, `TRENDS_SPARK_CONF` and the others."""
         return cls(
             lake=os.environ.get("TRENDS_LAKE", cls.lake),
             landing=os.environ.get("TRENDS_LANDING", cls.landing),
             master=os.environ.get("TRENDS_SPARK", cls.master).strip(),
             spark_conf=parse_conf(os.environ.get("TRENDS_SPARK_CONF", "")),
+            queries=os.environ.get("TRENDS_QUERIES", cls.queries),
+            site=os.environ.get("TRENDS_SITE", cls.site),
         )
 
     @property

@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,7 +19,7 @@ from pipeline import delta, intervals
 from pipeline.config import Config
 from pipeline.errors import TrendsError
 from pipeline.ingest import bronze
-from pipeline.ingest.landing import find_files, same_content
+from pipeline.ingest.landing import file_sizes, find_files, same_content
 from pipeline.intervals import COMPLETE, FAILED, MISSING, File, Interval
 from pipeline.quality.check import SITE, check
 from pipeline.quality.report import QualityError
@@ -28,6 +27,7 @@ from pipeline.sources.formats import UNKNOWN
 from pipeline.sources.landing_rows import LandingFile, path_of
 from pipeline.tables import bronze as bronze_table
 from pipeline.tables import catalogue
+from pipeline.tables import silver as silver_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +69,39 @@ def process_day(
     site: Path = SITE,
 ) -> Interval:
     """Bring a landing day into silver; the interval as it is then."""
-    return _Day(spark, config, dataset, day, run_id, say, site).process(reprocess)
+    work = _Day(spark, config, dataset, day, run_id, say, site)
+    return work.to_silver(work.to_bronze(reprocess), reprocess)
+
+
+def ingest_day(
+    spark: SparkSession,
+    config: Config,
+    dataset: Dataset,
+    day: date,
+    run_id: str,
+    *,
+    reprocess: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+    site: Path = SITE,
+) -> list[str]:
+    """The first half of `process_day`: bring a landing day's files into bronze; what a person should look at."""
+    return _Day(spark, config, dataset, day, run_id, say, site).to_bronze(reprocess)
+
+
+def refine_day(
+    spark: SparkSession,
+    config: Config,
+    dataset: Dataset,
+    day: date,
+    run_id: str,
+    warnings: Sequence[str] = (),
+    *,
+    reprocess: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+    site: Path = SITE,
+) -> Interval:
+    """The second half: bring what bronze has of the day into silver. `warnings`: what the first half gave."""
+    return _Day(spark, config, dataset, day, run_id, say, site).to_silver(warnings, reprocess)
 
 
 class _Day:
@@ -87,34 +119,53 @@ class _Day:
         self.spark, self.config, self.dataset, self.day = spark, config, dataset, day
         self.run_id, self.say, self.site = run_id, say, site
         self.metadata = {"run_id": run_id}
-        self.bytes: dict[str, int] = {}
         self.warnings: list[str] = []
         self.last: Interval | None = None
+        self.version: int | None = None  # of bronze, once this run has written there
 
-    def process(self, reprocess: bool) -> Interval:
-        """Bronze, then silver, again if the files changed meanwhile."""
+    def to_bronze(self, reprocess: bool) -> list[str]:
+        """New and changed files into bronze; what a person should look at."""
         files = find_files(self.config, self.dataset, self.day)
-        self.bytes = {file.path: file.bytes for file in files}
         known = bronze.known_files(*self.lake)
         if not files and not known:
-            return self._without_files()
+            self._without_files()
+            return []
         past = {one.landing_date: one for one in intervals.read(self.spark, self.config, self.dataset.name)}
         self.last = past.get(self.day)
         self.warnings = same_content(files, _paths_of_hashes(past.values()))
-        if self._ingest(files, known, reprocess):
-            known = bronze.known_files(*self.lake)
-        for _ in range(TRIES):
-            inputs = _digest(known)
-            if self.last and self.last.status == COMPLETE and self.last.inputs == inputs and not reprocess:
-                self.say("is complete already")
-                return self.last
-            interval = self._refine(inputs)
+        self.version = self._ingest(files, known, reprocess)
+        return self.warnings
+
+    def to_silver(self, arrived: Sequence[str], reprocess: bool) -> Interval:
+        """What bronze has into silver, again if the files changed meanwhile."""
+        known = bronze.known_files(*self.lake)
+        if not known:
+            return self._without_files()
+        self.last = next(iter(intervals.read(self.spark, self.config, self.dataset.name, self.day, self.day)), None)
+        if self.last and not reprocess and self._is_complete(self.last, known):
+            self.say("is complete already")
+            return self.last
+        for attempt in range(TRIES):
+            if self.version is None or attempt:
+                self.version = delta.current_version(self.spark, self.config, bronze_table(self.dataset))
+            self.warnings = [*arrived]
+            interval, hashes = self._refine(self.version)
             # Another run may have put newer files into bronze, and their events into silver before ours.
-            known = bronze.known_files(*self.lake)
-            if _digest(known) == inputs:
+            if bronze.known_files(*self.lake) == hashes:
                 intervals.write(self.spark, self.config, interval)
                 return interval
         raise TrendsError(f"{self.dataset.name} {self.day}: its files keep changing\nhint: ingest it again later")
+
+    def _is_complete(self, last: Interval, known: dict[str, str]) -> bool:
+        """Whether silver has the events of the files that bronze has."""
+        return last.status == COMPLETE and last.inputs == _digest(known) and not self._is_overwritten(last)
+
+    def _is_overwritten(self, last: Interval) -> bool:
+        """Whether a run with older files came to silver after it, and was killed before it could see that."""
+        commits = delta.history(self.spark, self.config, silver_table(self.dataset), delta.SEARCHED[-1])
+        later = (commit for commit in commits if commit.version > (last.silver_version or 0))
+        inputs = (commit.metadata["inputs"] for commit in later if commit.metadata.get("landing_date") == str(self.day))
+        return next(inputs, last.inputs) != last.inputs
 
     def _without_files(self) -> Interval:
         expected = self.dataset.expects(self.day)
@@ -131,8 +182,11 @@ class _Day:
             )
         return interval
 
-    def _ingest(self, files: Sequence[LandingFile], known: dict[str, str], reprocess: bool) -> bool:
-        """Put new and changed files into bronze, if there are any; when reprocessing, those too of no known format."""
+    def _ingest(self, files: Sequence[LandingFile], known: dict[str, str], reprocess: bool) -> int | None:
+        """Put new and changed files into bronze, when reprocessing those too of no known format; the version, if any.
+
+        What other runs put there until then is in that version too.
+        """
         here = bronze.day_rows(*self.lake)
         unknown = set()
         if reprocess:
@@ -140,66 +194,75 @@ class _Day:
             unknown = {path_of(row.file) for row in found}
         new = [file for file in files if known.get(file.path) != file.hash or file.path in unknown]
         if not new:
-            return False
+            return None
         self.say(f"reads {len(new):,} files, {sum(file.bytes for file in new) / 1e6:,.1f} MB")
         paths = [file.path for file in new]
-        with _staged(bronze.read_files(self.spark, self.dataset, new)) as rows:
-            day = bronze.with_kept(rows, here, paths)
-            self._check("bronze", day, source_rows=day.count(), quarantined=0)
-            self.say("writes bronze")
-            bronze.commit(*self.lake, rows, paths, self.metadata)
-        return True
+        rows = _staged(bronze.read_files(self.spark, self.dataset, new))
+        day = bronze.with_kept(rows, here, paths) if known.keys() - {*paths} else rows
+        self._check("bronze", day, source_rows=day.count(), quarantined=0)
+        self._forget_inputs()
+        self.say("writes bronze")
+        return bronze.commit(*self.lake, rows, paths, self.metadata)
 
-    def _refine(self, inputs: str) -> Interval:
+    def _forget_inputs(self) -> None:
+        """Until silver has the new files' events nobody may take the day for done, though its old files come back."""
+        if self.last and self.last.inputs is not None:
+            self.last = replace(self.last, inputs=None)
+            intervals.write(self.spark, self.config, self.last)
+
+    def _refine(self, version: int) -> tuple[Interval, dict[str, str]]:
+        """Bring the day's rows of a version of bronze into quarantine and silver; with the hashes of the files."""
         from pipeline.refine import staged as stage
         from pipeline.refine.events import refined
 
-        version = delta.current_version(self.spark, self.config, bronze_table(self.dataset))
         rows = bronze.day_rows(*self.lake, version)
         files, layouts = self._contents(rows)
+        hashes = {path_of(file.file): file.hash for file in files}
+        inputs = _digest(hashes)
         source_rows = sum(file.rows for file in files)
         self.say(f"refines {source_rows:,} rows")
-        with _staged(refined(rows, self.dataset, self.day, layouts, source_rows)) as staged:
-            counts = stage.counted(staged, self.dataset)
-            interval = Interval(
-                self.dataset.name,
-                self.day,
-                COMPLETE,
-                self.run_id,
-                inputs=inputs,
-                bronze_version=version,
-                files=files,
-                source_rows=source_rows,
-                **asdict(counts),
-            )
-            if not interval.is_reconciled:
-                raise ReconciliationError(f"{self.dataset.name} {self.day}: rows do not add up: {interval}")
-            events = stage.silver_events(staged, self.dataset)
-            formats = {file.file: file.format for file in files}
-            self._check("silver", events, formats=formats, source_rows=source_rows, quarantined=interval.quarantined)
-            self.say("writes silver")
-            quarantine_version = stage.commit_quarantine(
-                *self.lake, staged, {file.hash for file in files}, self.metadata
-            )
-            silver_version = stage.commit_silver(*self.lake, events, self.metadata | {"inputs": inputs})
+        staged = _staged(refined(rows, self.dataset, self.day, layouts, source_rows))
+        counts = stage.counted(staged, self.dataset)
+        interval = Interval(
+            self.dataset.name,
+            self.day,
+            COMPLETE,
+            self.run_id,
+            inputs=inputs,
+            bronze_version=version,
+            files=files,
+            source_rows=source_rows,
+            **asdict(counts),
+        )
+        if not interval.is_reconciled:
+            raise ReconciliationError(f"{self.dataset.name} {self.day}: rows do not add up: {interval}")
+        events = stage.silver_events(staged, self.dataset)
+        formats = {file.file: file.format for file in files}
+        self._check("silver", events, formats=formats, source_rows=source_rows, quarantined=interval.quarantined)
+        self.say("writes silver")
+        quarantine_version = stage.commit_quarantine(*self.lake, staged, hashes.values(), self.metadata)
+        told = self.metadata | {"landing_date": str(self.day), "inputs": inputs}
+        silver_version = stage.commit_silver(*self.lake, events, told)
         self.say(
             f"has {interval.events:,} events; {interval.quarantined:,} rows in quarantine, "
             f"{interval.duplicates:,} duplicates"
         )
-        return replace(
+        done = replace(
             interval,
             silver_version=silver_version,
             quarantine_version=quarantine_version,
             warnings=self.warnings,
             completed_at=datetime.now(UTC),
         )
+        return done, hashes
 
     def _contents(self, rows: DataFrame) -> tuple[list[File], list[Layout]]:
         """The day's files, and the formats and headers that they have."""
-        found = rows.groupBy("file", "file_hash", "format", "header").count().orderBy("file").collect()
-        sizes = {path_of(file.file): file.bytes for file in (self.last.files if self.last else ())} | self.bytes
+        found = rows.groupBy("file", "file_hash", "format", "header").count().collect()
+        sizes = {path_of(file.file): file.bytes for file in (self.last.files if self.last else ())}
+        sizes |= file_sizes(self.config, self.dataset, self.day)
         files = [File(r.file, r.file_hash, r.format, r["count"], sizes.get(path_of(r.file), 0)) for r in found]
-        return files, sorted({(row.format, row.header) for row in found}, key=str)
+        return sorted(files, key=lambda file: file.file), sorted({(row.format, row.header) for row in found}, key=str)
 
     def _check(self, layer: str, frame: DataFrame, **facts: object) -> None:
         """Check a staged table; a critical failure ends the day, which is recorded."""
@@ -227,16 +290,16 @@ def _paths_of_hashes(past: Iterable[Interval]) -> dict[str, str]:
     return paths
 
 
-@contextmanager
-def _staged(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is computed once and read several times, before readers of the tables see it."""
+def _staged(frame: DataFrame) -> DataFrame:
+    """A frame that is computed once and read several times, before readers of the tables see it.
+
+    What was checked is what is written: where it is lost with its executor the run fails, since what it came from may
+    be another by then. Every query starts from the rows, not from the long plan that made them, which takes Spark
+    longer to look through than a small day's rows. The rows go with the frame, when Spark's cleaner finds it unused.
+    """
     from pyspark import StorageLevel
 
-    kept = frame.persist(StorageLevel.DISK_ONLY)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
+    return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
 
 def _digest(files: dict[str, str]) -> str:

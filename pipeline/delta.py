@@ -10,14 +10,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from time import sleep, time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.config import Config
 from pipeline.errors import DidNotFinishError, SetupError, TrendsError
-from pipeline.tables import Table, literal, quoted
+from pipeline.tables import DECLARATION, Table, literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 12
 LONGEST_PAUSE = 5.0  # seconds
-SEARCHED = 200  # latest commits in which one's own is looked for
+SEARCHED = (3, 200)  # latest commits in which one's own is looked for: nearly always it is the last
 
 # Errors are known by these names: the same one is a Py4JJavaError here and a SparkConnectGrpcException there.
 CONFLICT = re.compile(
@@ -90,7 +90,8 @@ def create(spark: SparkSession, config: Config, table: Table) -> None:
 
     def attempt() -> None:
         try:
-            _create(spark, config, table)
+            if not _is_as_declared(config, table):
+                _create(spark, config, table)
         except MissingTableError:
             if config.lake_folder is not None:
                 _remove_unfinished(Path(table.path(config)) / "_delta_log")
@@ -120,8 +121,22 @@ def _remove_unfinished(log: Path) -> None:
         return
 
 
+def _is_as_declared(config: Config, table: Table) -> bool:
+    """Whether the table is there and the same program made it; in a folder that is known without Spark."""
+    from pipeline.arrow_tables import open_table
+
+    if config.lake_folder is None:
+        return False
+    try:
+        return open_table(config, table.full_name).properties.get(DECLARATION) == table.declaration
+    except MissingTableError:
+        return False
+
+
 def _create(spark: SparkSession, config: Config, table: Table) -> None:
     spark.sql(table.ddl(config)).collect()
+    if _is_as_declared(config, table):
+        return
     declared = spark.sql(
         f"SELECT {', '.join(f'CAST(NULL AS {c.type}) {quoted(c.name)}' for c in table.columns)}"
     ).schema
@@ -171,6 +186,23 @@ def read(spark: SparkSession, config: Config, table: Table, version: int | None 
     return frame
 
 
+def rows(spark: SparkSession, config: Config, table: Table, **partition: str) -> list[dict[str, Any]]:
+    """The rows of a small table, of one partition or of all; none where there is no table. Times are in UTC.
+
+    In a folder they are read without Spark, which needs a few jobs, and so a second, for a handful of rows.
+    """
+    if config.lake_folder is not None:
+        from pipeline import arrow_tables
+
+        return arrow_tables.rows(config, table, **partition)
+    try:
+        frame = read(spark, config, table)
+    except MissingTableError:
+        return []
+    found = (frame.where(predicate(partition)) if partition else frame).collect()
+    return [_with_zone(row.asDict(recursive=True)) for row in found]
+
+
 def exists(spark: SparkSession, config: Config, table: Table) -> bool:
     """Whether the table is in the lake."""
     try:
@@ -187,17 +219,23 @@ def current_version(spark: SparkSession, config: Config, table: Table) -> int:
 
 def history(spark: SparkSession, config: Config, table: Table, limit: int = 20) -> list[Commit]:
     """The latest commits, newest first."""
-    with _explained(table, config):
-        rows = spark.sql(f"DESCRIBE HISTORY {table.sql(config)} LIMIT {limit}").collect()
+    if config.lake_folder is None:
+        with _explained(table, config):
+            found = spark.sql(f"DESCRIBE HISTORY {table.sql(config)} LIMIT {limit}").collect()
+        commits = [_with_zone(row.asDict()) for row in found]
+    else:
+        from pipeline.arrow_tables import open_table
+
+        commits = open_table(config, table.full_name).history(limit)
     return [
         Commit(
-            row["version"],
-            row["timestamp"],
-            row["operation"],
-            _metadata(row["userMetadata"]),
-            row["operationMetrics"] or {},
+            commit["version"],
+            commit["timestamp"],
+            commit["operation"],
+            _metadata(commit.get("userMetadata")),
+            commit.get("operationMetrics") or {},
         )
-        for row in rows
+        for commit in commits
     ]
 
 
@@ -278,8 +316,11 @@ def _write(
 
     read(spark, config, table)  # the writer would make a missing table, without its constraints
     retrying(table, write)
-    commits = history(spark, config, table, SEARCHED)
-    return next((commit for commit in commits if commit.metadata.get("commit") == mark), commits[0]).version
+    for searched in SEARCHED:
+        commits = history(spark, config, table, searched)
+        if own := next((commit for commit in commits if commit.metadata.get("commit") == mark), None):
+            return own.version
+    return commits[0].version
 
 
 # ------------------------------------------------------------------------------------------------------------- maintain
@@ -356,9 +397,14 @@ def _explained(table: Table, config: Config, version: int | None = None) -> Iter
             hint = f"versions are kept for {table.kept_days} days"
             raise MissingTableError(f"{name}: version {version} is not there\nhint: {hint}") from None
         if MISSING.search(text):
-            hint = "ingest something first, or check TRENDS_LAKE"
-            raise MissingTableError(f"{name}: there is no such table in {config.lake}\nhint: {hint}") from None
+            raise missing(table, config) from None
         raise
+
+
+def missing(table: Table, config: Config) -> MissingTableError:
+    """What is said of a table that is not there."""
+    hint = "ingest something first, or check TRENDS_LAKE"
+    return MissingTableError(f"{table.full_name}: there is no such table in {config.lake}\nhint: {hint}")
 
 
 def _equals(value: Value | Sequence[Value]) -> str:
@@ -371,6 +417,11 @@ def _value(value: Value) -> str:
     if isinstance(value, str):
         return literal(value)
     return f"DATE'{value.isoformat()}'" if isinstance(value, date) else str(value)
+
+
+def _with_zone(row: dict[str, Any]) -> dict[str, Any]:
+    """Spark gives times without a zone, in that of the session."""
+    return {name: value.replace(tzinfo=UTC) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
 def _metadata(text: str | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline import delta
 from pipeline.config import Config
@@ -63,14 +63,14 @@ def read(
     spark: SparkSession, config: Config, dataset: str, first: date | None = None, last: date | None = None
 ) -> list[Interval]:
     """The rows of a dataset, by day."""
-    from pyspark.sql import functions as F
+    found = [_interval(row) for row in delta.rows(spark, config, OPS_INTERVALS, dataset=dataset)]
+    asked = [interval for interval in found if is_between(interval.landing_date, first, last)]
+    return sorted(asked, key=lambda interval: interval.landing_date)
 
-    frame = delta.read(spark, config, OPS_INTERVALS).where(F.col("dataset") == dataset)
-    if first is not None:
-        frame = frame.where(F.col("landing_date") >= first)
-    if last is not None:
-        frame = frame.where(F.col("landing_date") <= last)
-    return [_interval(row.asDict(recursive=True)) for row in frame.orderBy("landing_date").collect()]
+
+def is_between(day: date, first: date | None, last: date | None) -> bool:
+    """Whether a day is one of those from the first to the last, where these are given."""
+    return (first is None or first <= day) and (last is None or day <= last)
 
 
 def write(spark: SparkSession, config: Config, interval: Interval) -> None:
@@ -84,9 +84,8 @@ def write(spark: SparkSession, config: Config, interval: Interval) -> None:
     delta.replace(spark, config, OPS_INTERVALS, frame, where, {"run_id": interval.run_id})
 
 
-def _interval(row: dict[str, object]) -> Interval:
-    files = [File(**file) for file in row.pop("files") or ()]  # type: ignore[attr-defined]
-    # Spark gives times without a zone, in that of the session.
-    row["completed_at"] = row["completed_at"].replace(tzinfo=UTC)  # type: ignore[attr-defined]
+def _interval(row: dict[str, Any]) -> Interval:
     given = {name: value for name, value in row.items() if value is not None}
-    return Interval(**given, files=files)  # type: ignore[arg-type]
+    return Interval(
+        **given | {"files": [File(**file) for file in row["files"] or ()], "reasons": dict(row["reasons"] or {})}
+    )

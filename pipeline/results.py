@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +10,7 @@ from pipeline.approximate import Approximate
 from pipeline.engines.contract import DEFAULT_MAX_BITS, Row, Value
 from pipeline.engines.evaluate import CALCULATE, COMPARE
 from pipeline.engines.stream import Stream
-from pipeline.events import Array, Column, Texts
+from pipeline.events import Column, Texts
 from pipeline.query import tree
 from pipeline.query.checked import Query
 
@@ -24,27 +24,29 @@ def result_rows(
     """The rows of a result: one object each, as JSONL gives them."""
     place = int if stream.window.in_events else stream.clock.show
     names = query.group_by
-    groups = [dict(zip(names, values, strict=True)) for values in zip(*map(_plain, stream.groups), strict=True)]
+    groups = [dict(zip(names, values, strict=True)) for values in group_values(query, stream)]
     at = {aggregate: number for number, aggregate in enumerate(query.aggregates)}
     items = [(item.label, item.value) for item in query.tree.returns]
     aggregates = [(label, at[value]) for label, value in items if isinstance(value, tree.Aggregate)]
     attributes = [(label, value.name) for label, value in items if isinstance(value, tree.Name)]
     shown = []
     for row in sorted(rows):
-        group = groups[row.group] if names else {}
+        group = groups[row.group]
         result = {"window_start": place(row.window_start), "window_end": place(row.window_end), **group}
         result.update((label, group[name]) for label, name in attributes)
         result.update((label, show_value(row.values[number], max_bits)) for label, number in aggregates)
         if any(is_rounded(row.values[number], max_bits) for _, number in aggregates):
             result["exact"] = False
-        if query.tree.having is None or _is_kept(query, row, group):
+        if query.tree.having is None or is_kept(query, row.values, group):
             shown.append(result)
     return shown
 
 
-def _plain(values: Array) -> list[Shown]:
-    plain: list[Shown] = values.tolist()
-    return plain
+def group_values(query: Query, stream: Stream) -> list[tuple[Shown, ...]]:
+    """The GROUP-BY values of each group."""
+    if not query.group_by:
+        return [()]
+    return list(zip(*(values.tolist() for values in stream.groups), strict=True))
 
 
 def is_rounded(value: Value, max_bits: int) -> bool:
@@ -104,10 +106,11 @@ def decimal_text(value: Fraction) -> str:
 # --------------------------------------------------------------------------------------------------------------- HAVING
 
 
-def _is_kept(query: Query, row: Row, group: Mapping[str, Shown]) -> bool:
+def is_kept(query: Query, row: Sequence[Value], group: Mapping[str, Shown]) -> bool:
+    """Whether HAVING keeps a row, given by the values of the query's aggregates and by its group."""
     assert query.tree.having is not None
     values: dict[object, Value] = {
-        aggregate: _comparable(value) for aggregate, value in zip(query.aggregates, row.values, strict=True)
+        aggregate: _comparable(value) for aggregate, value in zip(query.aggregates, row, strict=True)
     }
     names: dict[str, Value] = dict(group)
     for item in query.tree.returns:

@@ -110,11 +110,11 @@ def environment(config: Config) -> dict[str, str]:
     return ours
 
 
-def connect_server(config: Config, port: int = CONNECT_PORT) -> tuple[list[str], dict[str, str]]:
-    """The command, and its environment, of a Spark Connect server for `sc://127.0.0.1:port`, in the foreground."""
+def connect_server(config: Config, port: int = CONNECT_PORT, host: str = LOOPBACK) -> tuple[list[str], dict[str, str]]:
+    """The command, and its environment, of a Spark Connect server for `sc://host:port`, in the foreground."""
     options = settings(config) | {
         "spark.master": config.master,
-        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.address": host,
         "spark.connect.grpc.binding.port": str(port),
     }
     command = [str(spark_home() / "bin" / "spark-submit")]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from pipeline.config import Config
-from pipeline.errors import SetupError, nearest
+from pipeline.errors import QueryError, SetupError, nearest
+from pipeline.query import tree
+from pipeline.query.checked import Query
 
+DECLARATION = "trendmill.declaration"
 KEPT_DAYS = 30  # for how long old versions of a table can be read, unless its dataset says otherwise
 
 
@@ -87,10 +93,17 @@ class Table:
         """The name that users write: `silver.stock`."""
         return f"{self.layer}.{self.name}"
 
+    @cached_property
+    def declaration(self) -> str:
+        """A digest of what is declared: a table that has it needs no closer look."""
+        declared = self.columns, self.partition, self.constraints, self.change_feed, self.kept_days
+        return hashlib.sha256(repr(declared).encode()).hexdigest()[:16]
+
     @property
     def properties(self) -> dict[str, str]:
         """Delta's settings of the table: what it keeps and checks, and no feature that other readers may lack."""
         return {
+            DECLARATION: self.declaration,
             "delta.enableChangeDataFeed": str(self.change_feed).lower(),
             "delta.enableDeletionVectors": "false",
             "delta.logRetentionDuration": f"interval {self.kept_days} days",
@@ -272,7 +285,154 @@ OPS_WAIVERS = Table(
     constraints={"reason_given": "reason <> ''"},
 )
 
-OPS = (OPS_INTERVALS, OPS_QUALITY, OPS_WAIVERS)
+OPS_PUBLICATIONS = Table(
+    "ops",
+    "publications",
+    "what is published: one row a query and interval",
+    (
+        Column("query", "string", "name of the query's gold table", required=True),
+        Column("interval_date", "date", "the interval", required=True),
+        DATASET,
+        RUN,
+        Column("query_version", "string", "which query it was: hash of its canonical text", required=True),
+        Column("engine", "string", "what aggregated it", required=True),
+        Column("silver_version", "bigint", "version of silver that it was last computed on", required=True),
+        Column("gold_version", "bigint", "version of the gold table that holds it", required=True),
+        Column("rows", "bigint", "rows in gold", required=True),
+        Column("changed", "bigint", "rows that this publication added, changed or removed", required=True),
+        Column("events", "bigint", "events of silver that were read", required=True),
+        Column("files", "array<string>", "files of silver that were read, below its folder"),
+        Column("warnings", "array<string>", "what a person should look at"),
+        Column("published_at", "timestamp", "when it was computed last", required=True),
+    ),
+    # Both, so that runs for different intervals never write the same partition.
+    partition=("query", "interval_date"),
+    keys=("query", "interval_date"),
+)
+
+OPS = (OPS_INTERVALS, OPS_QUALITY, OPS_WAIVERS, OPS_PUBLICATIONS)
+
+ENGINE_RUNS = Table(
+    "gold",
+    "engine_runs",
+    "every engine on every query: what it took, and whether it agrees with the others",
+    (
+        Column("query", "string", "name of the query's gold table", required=True),
+        Column("interval_date", "date", "the interval", required=True),
+        RUN,
+        Column("purpose", "string", "night, agreement or comparison", required=True),
+        Column("engine", "string", "the engine", required=True),
+        Column("status", "string", "finished, did not finish, cannot run, or failed", required=True),
+        Column("reason", "string", "why it did not finish or cannot run"),
+        Column("query_version", "string", "which query it was", required=True),
+        Column("silver_version", "bigint", "version of silver that it read", required=True),
+        Column("strategy", "string", "how the work was cut: time slices, panes or keys"),
+        Column("events", "bigint", "events that it was given"),
+        Column("windows", "bigint", "windows that it was given"),
+        Column("events_a_window", "bigint", "most events of a window that it was given"),
+        Column("rows", "bigint", "rows of its result"),
+        Column("log10_trends", "double", "log10 of the trends it counted in all windows"),
+        Column("wall_seconds", "double", "from start to end"),
+        Column("cpu_seconds", "double", "of all tasks"),
+        Column("events_per_second", "double", "events by wall time"),
+        Column("peak_stored", "bigint", "aggregates, events and pointers it kept at once, at most"),
+        Column("peak_memory", "bigint", "bytes of a task's process, at most"),
+        Column("compared", "bigint", "windows compared with the other engines"),
+        Column("agrees", "boolean", "whether all compared rows are the same; null where none was compared"),
+        Column("difference", "string", "the first row that differs"),
+        Column("at", "timestamp", "when it ended", required=True),
+    ),
+    partition=("query", "interval_date"),
+    keys=("query", "interval_date", "run_id", "purpose", "engine", "events_a_window"),
+)
+
+INTERVAL_DATE = Column("interval_date", "date", "the interval that owns the window: the unit of writing", required=True)
+# What every row of gold says about itself, after its window, group and aggregates.
+PROVENANCE = (
+    Column("exact", "boolean", "whether all its numbers are exact", required=True),
+    Column("engine", "string", "what aggregated it", required=True),
+    RUN,
+    Column("revision", "int", "1 for the first value of this window and group, then one more a change", required=True),
+    Column("query_version", "string", "which query it was: hash of its canonical text", required=True),
+    Column("silver_version", "bigint", "version of silver that it was computed on", required=True),
+    Column("published_at", "timestamp", "when this revision was published", required=True),
+)
+LOG10 = "_log10"
+
+
+def gold(name: str, about: str, query: Query, source: Table) -> Table:
+    """A query's answers: window, group, the items of RETURN, and where they come from; `source`: what it reads."""
+    types = {column.name: column for column in source.columns}
+    groups = [types[attribute] for attribute in query.group_by]
+    own = (
+        INTERVAL_DATE,
+        Column("window_start", "timestamp", "when the window begins, in UTC", required=True),
+        Column("window_end", "timestamp", "when it ends", required=True),
+        *(Column(g.name, g.type, g.about, required=True, sensitive=g.sensitive) for g in groups),
+    )
+    items = tuple(_item_columns(query, types, {column.name for column in (*own, *PROVENANCE)}))
+    return Table(
+        "gold",
+        name,
+        about,
+        (*own, *items, *PROVENANCE),
+        partition=("interval_date",),
+        keys=("window_start", "window_end", *query.group_by),
+        constraints={"revision_from_1": "revision >= 1"},
+    )
+
+
+def gold_history(answers: Table) -> Table:
+    """What a gold table held before: superseded revisions, and rows that vanished."""
+    return Table(
+        "gold",
+        f"{answers.name}_history",
+        f"{answers.about}: what was superseded",
+        (
+            *answers.columns,
+            Column("superseded_by", "string", "the run that changed or removed the row", required=True),
+            Column("superseded_silver", "bigint", "version of silver that this run read", required=True),
+            Column("superseded_at", "timestamp", "when it did", required=True),
+        ),
+        partition=answers.partition,
+        keys=(*answers.keys, "revision"),
+    )
+
+
+def item_name(item: tree.Item) -> str:
+    """The column of an item of RETURN: its alias, or the item in snake case.
+
+    >>> item_name(tree.Item(tree.Aggregate("AVG", "S", "price"), None))
+    'avg_s_price'
+    """
+    return item.alias or re.sub(r"\W+", "_", item.label).strip("_").lower()
+
+
+def _item_columns(query: Query, types: dict[str, Column], taken: set[str]) -> Iterator[Column]:
+    """The columns of RETURN; a count or sum has any number of digits, so that it is text, with its log10 beside it."""
+    used = {name.lower() for name in taken}
+    for item in query.tree.returns:
+        name, value = item_name(item), item.value
+        if isinstance(value, tree.Name):
+            if name == value.name:
+                continue
+            source = types[value.name]
+            columns = [Column(name, source.type, source.about, required=True, sensitive=source.sensitive)]
+        elif value.function in ("COUNT", "SUM"):
+            columns = [
+                Column(name, "string", f"{value}: decimal text, as many digits as it has"),
+                Column(name + LOG10, "double", f"log10 of the absolute {value}; null where that is 0"),
+            ]
+        else:
+            source = types[value.attribute or ""]
+            kind = "double" if value.function == "AVG" else source.type
+            columns = [Column(name, kind, str(value), sensitive=source.sensitive)]
+        for column in columns:
+            if column.name.lower() in used:
+                message = f"two columns of the result are called {column.name}"
+                raise QueryError(message, query.text, item.span, query.file, "give it a name of its own: AS …")
+            used.add(column.name.lower())
+            yield column
 
 
 def catalogue(datasets: Iterable[Declared]) -> tuple[Table, ...]:

@@ -35,12 +35,14 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
 
 def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no tables" in said(capsys, "tables")
-    made = said(capsys, "generate", "activity", "--from", DAY, "--rows", "3000", "--bad", "0.01")
-    found = re.search(r"(\d),(\d+) rows, (\d+) of them bad, (\d) duplicates", made)
+    made = said(capsys, "generate", "activity", "--from", DAY, "--rows", "300", "--bad", "0.02")
+    found = re.search(r"(\d+) rows, (\d+) of them bad, (\d+) duplicates", made)
     assert found
-    rows, bad, duplicates = int(found[1] + found[2]), int(found[3]), int(found[4])
+    rows, bad, duplicates = map(int, found.groups())
     events = rows - bad - duplicates
 
+    done = said(capsys, "ingest", "all", code=2)  # the other datasets have no files
+    assert [f"landing/{name} has no day with files" in done for name in ("stock", "taxi")] == [True, True]
     done = said(capsys, "ingest", "activity", "--from", DAY)
     assert f"{rows:,} rows gave {events:,} events; {bad} rows quarantined, {duplicates} duplicates" in done
     assert (lake / "site" / "quality" / "index.html").is_file()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import delta
 from pipeline.config import Config
 from pipeline.sources.formats import Format
-from pipeline.sources.landing_rows import LandingFile, path_of, read_rows
+from pipeline.sources.landing_rows import MEMBER, LandingFile, path_of, read_rows
 from pipeline.tables import bronze, literal
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def with_kept(rows: DataFrame, here: DataFrame, paths: Iterable[str]) -> DataFra
     """The rows of the files with these paths, together with a day's other rows, which stay."""
     from pyspark.sql import functions as F
 
-    return rows.unionByName(here.where(~F.substring_index("file", "!", 1).isin(*paths)))
+    return rows.unionByName(here.where(~F.substring_index("file", MEMBER, 1).isin(*paths)))
 
 
 def commit(
@@ -57,7 +57,7 @@ def commit(
     """Put the rows of these files in the place of what bronze has under the same paths; the version."""
     listed = ", ".join(literal(path) for path in sorted(paths))
     # The members of an archive are replaced together.
-    where = f"{delta.predicate({'landing_date': day})} AND substring_index(file, '!', 1) IN ({listed})"
+    where = f"{delta.predicate({'landing_date': day})} AND substring_index(file, '{MEMBER}', 1) IN ({listed})"
     return delta.replace(spark, config, bronze(dataset), rows, where, metadata)
 
 

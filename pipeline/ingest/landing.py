@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from pyarrow import fs
 
 from pipeline.config import Config
+from pipeline.errors import InputError
 from pipeline.sources.landing_bytes import locate
-from pipeline.sources.landing_rows import LandingFile, landing_file
+from pipeline.sources.landing_rows import MEMBER, LandingFile, landing_file
 
 if TYPE_CHECKING:
     from pipeline.datasets.declaration import Dataset
@@ -25,6 +26,13 @@ def find_files(config: Config, dataset: Dataset, day: date) -> list[LandingFile]
     with ThreadPoolExecutor(READERS) as pool:
         paths = _paths(config, f"{dataset.name}/{day.isoformat()}")
         return list(pool.map(lambda path: landing_file(config.landing, path, day), paths))
+
+
+def file_sizes(config: Config, dataset: Dataset, day: date) -> dict[str, int]:
+    """The files of a landing day by their paths, with their bytes; none is read."""
+    system, root = locate(config.landing)
+    paths = _paths(config, f"{dataset.name}/{day.isoformat()}")
+    return {path: system.get_file_info(f"{root}/{path}").size for path in paths}
 
 
 def landing_days(config: Config, dataset: Dataset) -> list[date]:
@@ -49,7 +57,12 @@ def _paths(config: Config, folder: str) -> list[str]:
     system, root = locate(config.landing)
     found = system.get_file_info(fs.FileSelector(f"{root}/{folder}", recursive=True, allow_not_found=True))
     below = (info.path.removeprefix(root).lstrip("/") for info in found if info.is_file)
-    return sorted(path for path in below if _is_finished(path.removeprefix(folder)))
+    paths = sorted(path for path in below if _is_finished(path.removeprefix(folder)))
+    if wrong := next((path for path in paths if MEMBER in path), None):
+        raise InputError(
+            f"{wrong}: {MEMBER} stands between an archive and its member\nhint: give the file another name"
+        )
+    return paths
 
 
 def _is_finished(path: str) -> bool:
@@ -59,6 +72,7 @@ def _is_finished(path: str) -> bool:
 
 def _as_day(name: str) -> date | None:
     try:
-        return date.fromisoformat(name)
+        day = date.fromisoformat(name)
     except ValueError:
         return None
+    return day if day.isoformat() == name else None  # 20131007 is one to Python, but no landing folder

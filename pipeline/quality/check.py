@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.config import Config
 from pipeline.quality.checkpoint import Outcome, run
 from pipeline.quality.columns import with_computed
-from pipeline.quality.history import GREATEST, LEAST, observed_range
+from pipeline.quality.history import GREATEST, LEAST, REACH, observed_range
 from pipeline.quality.mask import with_masks
 from pipeline.quality.pages import write_page
 from pipeline.quality.report import Report, Result
-from pipeline.quality.results import write
+from pipeline.quality.results import latest, stored, with_reasons, write
 from pipeline.quality.subject import Subject
 from pipeline.quality.suites import FOLDER, Suite, SuiteError, load
 from pipeline.quality.waivers import reasons
@@ -39,26 +40,33 @@ def check(
     formats: Mapping[str, str] | None = None,
     source_rows: int = 0,
     quarantined: int = 0,
+    also: Sequence[Result] = (),
     site: Path = SITE,
     suites: Path = FOLDER,
 ) -> Report:
     """Run a table's suite on its staged frame; the caller decides what a critical failure stops.
 
-    `formats` says for each file which format it has, `source_rows` and `quarantined` count the day's rows. The frame is
-    read several times: it should be cheap to read, such as a staged table.
+    `formats` says for each file which format it has, `source_rows` and `quarantined` count the day's rows; `also` are
+    results of checks that the caller made itself. The frame is read several times: it should be cheap to read, such as
+    a staged table.
     """
     subject = Subject(dataset, day, table_name, run_id, formats or {}, source_rows, quarantined)
     suite = load(table_name, suites)
-    parameters = {"least_rows": subject.least_rows, **observed_range(spark, config, subject, suite)}
+    past = stored(spark, config, dataset.name, day - timedelta(days=REACH), day)
+    waived = reasons(spark, config)
+    usual = observed_range(with_reasons(latest(past), waived), subject, suite)
+    parameters = {"least_rows": subject.least_rows, **usual}
     _check_parameters(suite, parameters)
-    waived = reasons(spark, config, day)
     checked_at = datetime.now(UTC)
     masked = frame.transform(with_computed, subject, suite).transform(with_masks, dataset)
     validation = run(masked, subject, suite, parameters, checked_at)
     results = tuple(
         _result(subject, checked_at, outcome, waived.get((day, outcome.check.name))) for outcome in validation.outcomes
     )
-    write(spark, config, results)
+    # What was checked together has one time, by which the latest is known.
+    results = (*(replace(one, checked_at=checked_at) for one in also), *results)
+    is_again = any((old.landing_date, old.table_name, old.run_id) == (day, table_name, run_id) for old in past)
+    write(spark, config, results, again=is_again)
     return Report(results, write_page(site, subject, validation, results, Report(results).state))
 
 

@@ -19,8 +19,7 @@ from pipeline.quality.suites import Check, Suite, SuiteError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Counts alone come from one bundled aggregate. Values would cost a scan for every expectation that holds; a limit of no
-# rows is answered without one.
+# Counts alone come from a few bundled aggregates; values would cost a query for every expectation that holds.
 COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
 # Expectations about one number made of a column's values.
 OF_VALUES = {
@@ -79,12 +78,15 @@ class _Runner:
         import great_expectations as gx
         from great_expectations.data_context.types.base import ProgressBarsConfig
 
+        from pipeline.quality.engine import CountingEngine
+
         self._frame, self._subject, self._parameters = frame, subject, parameters
         self._run_id = gx.RunIdentifier(run_name=subject.run_id, run_time=checked_at)
         self._context = gx.get_context(mode="ephemeral")
         self._context.variables.progress_bars = ProgressBarsConfig(globally=False)
         # By default it would keep the whole frame in memory.
         source = self._context.data_sources.add_spark(subject.table_name, persist=False)
+        type(source).execution_engine_override = CountingEngine
         self._batch = source.add_dataframe_asset(subject.table_name).add_batch_definition_whole_dataframe("staged")
 
     def run(self, checks: Sequence[Check], result_format: Mapping[str, Any]) -> Any:
@@ -208,10 +210,11 @@ def quiet() -> Iterator[None]:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import great_expectations  # noqa: F401 -- sets up its own logging
-
         logger = logging.getLogger("great_expectations")
         level = logger.level
+        logger.setLevel(logging.CRITICAL)  # what importing it says, too
+        import great_expectations  # noqa: F401 -- sets up its own logging
+
         logger.setLevel(logging.CRITICAL)
         try:
             yield

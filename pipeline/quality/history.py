@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from pipeline.config import Config
-from pipeline.quality.results import results
+from pipeline.quality.report import Result
 from pipeline.quality.subject import Subject
 from pipeline.quality.suites import Suite
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DAYS = 7  # days with results that a day is compared with
 REACH = 60  # days back in which these are looked for: weekends and holidays have none
 LEAST, GREATEST = "_least", "_greatest"
 
 
-def observed_range(spark: SparkSession, config: Config, subject: Subject, suite: Suite) -> dict[str, float]:
+def observed_range(results: Iterable[Result], subject: Subject, suite: Suite) -> dict[str, float]:
     """`<check>_least` and `<check>_greatest` of the last days, for each check that the suite's parameters name.
 
-    A day counts with its latest run, unless that stopped the interval. Without earlier days there are no bounds.
+    `results` are those of each day's latest run; a day that this stopped does not count. Without earlier days there are
+    no bounds.
     """
-    names = {name.removesuffix(suffix) for name in suite.parameters for suffix in (LEAST, GREATEST) if suffix in name}
-    if not names:
-        return {}
+    names = {
+        name.removesuffix(suffix) for name in suite.parameters for suffix in (LEAST, GREATEST) if name.endswith(suffix)
+    }
     earlier = [
-        result
-        for result in results(
-            spark, config, subject.dataset.name, subject.day - timedelta(days=REACH), subject.day - timedelta(days=1)
-        )
-        if result.table_name == subject.table_name
+        result for result in results if result.table_name == subject.table_name and result.landing_date < subject.day
     ]
     stopped = {result.landing_date for result in earlier if result.state == "failed"}
     bounds: dict[str, float] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,6 +27,17 @@ def with_masks(frame: DataFrame, dataset: Dataset) -> DataFrame:
     hidden = (*dataset.sensitive, *RAW) if dataset.sensitive else ()
     masks = {name: _mask(F.col(name), frame.schema[name].dataType, name) for name in hidden if name in frame.columns}
     return frame.withColumns(masks) if masks else frame
+
+
+def masked(name: str, value: Any) -> str | None:
+    """The same of a single value of a column.
+
+    >>> masked("driver", "7"), masked("driver", None)
+    ('driver-7902699be4', None)
+    """
+    if not isinstance(value, str):
+        return None
+    return f"{name}-{hashlib.sha256(value.encode()).hexdigest()[:DIGITS]}"
 
 
 def _mask(value: Column, type: DataType, name: str) -> Column:

@@ -12,13 +12,13 @@ import html
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline.quality.checkpoint import Outcome, Validation, quiet
+from pipeline.quality.checkpoint import Validation, quiet
 from pipeline.quality.report import Result
 from pipeline.quality.subject import Subject
 
@@ -68,10 +68,7 @@ def write_page(site: Path, subject: Subject, validation: Validation, results: tu
             run_id=subject.run_id,
             table_name=subject.table_name,
             checked_at=f"{checked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
-            checks=sorted(
-                (_line(outcome, result) for outcome, result in zip(validation.outcomes, results, strict=True)),
-                key=lambda line: ORDER.index(line["state"]),
-            ),
+            checks=sorted(_lines(validation, results), key=lambda line: ORDER.index(line["state"])),
         )
     folder.mkdir(parents=True, exist_ok=True)
     _replace(page, text)
@@ -110,17 +107,19 @@ def _runs(site: Path) -> Iterator[Run]:
             yield Run(dataset, day, table_name, parts["state"], parts["run"], checked_at, link)
 
 
-def _line(outcome: Outcome, result: Result) -> dict[str, Any]:
-    return {
-        "short_name": outcome.check.short_name,
-        "description": outcome.check.configuration.get("description", ""),
-        "severity": result.severity,
-        "state": result.state,
-        "observed": "" if result.observed is None else result.observed,
-        "unexpected": "" if result.unexpected is None else f"{result.unexpected:,}",
-        "examples": result.examples,
-        "waived_reason": result.waived_reason,
-    }
+def _lines(validation: Validation, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    about = {one.check.name: one.check.configuration.get("description", "") for one in validation.outcomes}
+    for result in results:
+        yield {
+            "short_name": result.expectation.rpartition(".")[2],
+            "description": about.get(result.expectation, ""),
+            "severity": result.severity,
+            "state": result.state,
+            "observed": "" if result.observed is None else result.observed,
+            "unexpected": "" if result.unexpected is None else f"{result.unexpected:,}",
+            "examples": result.examples,
+            "waived_reason": result.waived_reason,
+        }
 
 
 def _escaped(value: Any) -> Any:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields, replace
-from datetime import UTC, date
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
 from pipeline import delta
 from pipeline.config import Config
+from pipeline.intervals import is_between
 from pipeline.quality.report import Result
 from pipeline.quality.waivers import reasons
 from pipeline.tables import OPS_QUALITY
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 
-def write(spark: SparkSession, config: Config, results: Sequence[Result]) -> None:
-    """Keep the results of one table, day and run; those of the same run are replaced."""
+def write(spark: SparkSession, config: Config, results: Sequence[Result], *, again: bool) -> None:
+    """Keep the results of one table, day and run; `again`: the run has some already, which are replaced."""
     first = results[0]
     where: delta.Where = {
         "dataset": first.dataset,
@@ -32,7 +33,7 @@ def write(spark: SparkSession, config: Config, results: Sequence[Result]) -> Non
     rows = [{**asdict(result), "examples": list(result.examples)} for result in results]
     frame = spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema).coalesce(1)
     # Appending disturbs no run that writes another day at the same time, replacing may.
-    if delta.row_count(spark, config, OPS_QUALITY, where):
+    if again:
         delta.replace(spark, config, OPS_QUALITY, frame, where)
     else:
         delta.append(spark, config, OPS_QUALITY, frame)
@@ -51,23 +52,24 @@ def results(
 
     A failure that was waived since is shown as waived.
     """
-    if not delta.exists(spark, config, OPS_QUALITY):
-        return []
-    frame = delta.read(spark, config, OPS_QUALITY)
-    if dataset is not None:
-        frame = frame.where(frame["dataset"] == dataset)
-    if since is not None:
-        frame = frame.where(frame["landing_date"] >= since)
-    if until is not None:
-        frame = frame.where(frame["landing_date"] <= until)
-    found = [_result(row) for row in frame.collect()]
-    if not every_run:
-        found = latest(found)
-    waived = reasons(spark, config)
-    shown = [_with_reason(result, waived.get((result.landing_date, result.expectation))) for result in found]
+    found = stored(spark, config, dataset, since, until)
+    shown = with_reasons(found if every_run else latest(found), reasons(spark, config))
     return sorted(
         shown, key=lambda result: (result.landing_date, result.table_name, result.checked_at, result.expectation)
     )
+
+
+def stored(
+    spark: SparkSession,
+    config: Config,
+    dataset: str | None = None,
+    since: date | None = None,
+    until: date | None = None,
+) -> list[Result]:
+    """The results of every run as they were written, in no order."""
+    partition = {} if dataset is None else {"dataset": dataset}
+    found = [_result(row) for row in delta.rows(spark, config, OPS_QUALITY, **partition)]
+    return [result for result in found if is_between(result.landing_date, since, until)]
 
 
 def latest(found: Iterable[Result]) -> list[Result]:
@@ -81,15 +83,15 @@ def latest(found: Iterable[Result]) -> list[Result]:
     ]
 
 
-def _result(row: Row) -> Result:
-    values = {field.name: row[field.name] for field in fields(Result)}
-    # Spark gives times without a zone, in that of the session.
-    values["checked_at"] = values["checked_at"].replace(tzinfo=UTC)
-    values["examples"] = tuple(values["examples"] or ())
-    return Result(**values)
+def with_reasons(found: Iterable[Result], waived: Mapping[tuple[date, str], str]) -> list[Result]:
+    """The results, those as waived that were waived since; `waived`: why a (day, check) is let through."""
+    return [
+        result
+        if result.success or result.waived_reason is not None
+        else replace(result, waived_reason=waived.get((result.landing_date, result.expectation)))
+        for result in found
+    ]
 
 
-def _with_reason(result: Result, reason: str | None) -> Result:
-    if result.success or result.waived_reason is not None or reason is None:
-        return result
-    return replace(result, waived_reason=reason)
+def _result(row: dict[str, Any]) -> Result:
+    return Result(**row | {"examples": tuple(row["examples"] or ())})

@@ -92,6 +92,8 @@ def load(table_name: str, folder: Path = FOLDER) -> Suite:
                     f"{path.name}: the check {check.short_name} is in {first} already\nhint: give it another name"
                 )
             checks[check.short_name] = check
+    if not checks:
+        raise SuiteError(f"{paths[-1].name}: the suite is empty\nhint: one expectation at least is needed")
     return Suite(table_name, tuple(checks.values()), tuple(computed), rows)
 
 

@@ -63,11 +63,7 @@ def waive(
     return datasets
 
 
-def reasons(spark: SparkSession, config: Config, day: date | None = None) -> dict[tuple[date, str], str]:
-    """The reason of every waived (day, check), of one day or of all."""
-    if not delta.exists(spark, config, OPS_WAIVERS):
-        return {}
-    frame = delta.read(spark, config, OPS_WAIVERS)
-    if day is not None:
-        frame = frame.where(frame["landing_date"] == day)
-    return {(row["landing_date"], row["expectation"]): row["reason"] for row in frame.collect()}
+def reasons(spark: SparkSession, config: Config) -> dict[tuple[date, str], str]:
+    """The reason of every waived (day, check)."""
+    rows = delta.rows(spark, config, OPS_WAIVERS)
+    return {(row["landing_date"], row["expectation"]): row["reason"] for row in rows}

@@ -25,8 +25,10 @@ Layout = tuple[str, str | None]  # the format of a file, and its header
 
 def refined(rows: DataFrame, dataset: Dataset, day: date, layouts: Sequence[Layout], count: int) -> DataFrame:
     """A landing day's bronze rows, so many, as events and as rows with a reason, in the order of time."""
-    some = rows.sample(min(1.0, SAMPLED_ROWS / max(count, 1)), seed=1)
-    bounds = time_bounds(parsed(some, dataset, layouts), 1 + count // ROWS_A_FILE)
+    files, bounds = 1 + count // ROWS_A_FILE, list[int]()
+    if files > 1:
+        some = rows.sample(min(1.0, SAMPLED_ROWS / count), seed=1)
+        bounds = time_bounds(parsed(some, dataset, layouts), files)
     return (
         rows.transform(parsed, dataset, layouts)
         .transform(with_ids)
@@ -83,8 +85,6 @@ def with_raw_of_bad_rows(events: DataFrame) -> DataFrame:
 
 def time_bounds(some: DataFrame, files: int) -> list[int]:
     """Microseconds that cut some events into as many ranges as there are to be files."""
-    if files == 1:
-        return []
     shares = [number / files for number in range(1, files)]
     cuts = some.agg(F.percentile_approx(F.unix_micros("time"), shares)).collect()[0][0]
     return sorted({*cuts}) if cuts else []

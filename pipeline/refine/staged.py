@@ -38,20 +38,25 @@ class Counts:
 def counted(staged: DataFrame, dataset: Dataset) -> Counts:
     """Count the staged rows; a source row that gave any event is no duplicate."""
     is_event = F.col("outcome") == EVENT
-    rows = staged.where(F.col("part") == 0)
+    rows = staged.select(
+        *("file", "line", "outcome", "reason"),
+        F.when(F.col("part") == 0, 1).otherwise(0).alias("rows"),
+        F.when(is_event, 1).otherwise(0).alias("events"),
+        F.when(is_event & F.col("late"), 1).otherwise(0).alias("late"),
+    )
+    sums = [F.sum(name).alias(name) for name in ("rows", "events", "late")]
     if dataset.keys:  # some events of a row may be duplicates, and others not
         outcome = F.when(F.bool_or(is_event), EVENT).otherwise(F.first("outcome"))
-        rows = staged.groupBy("file", "line").agg(outcome.alias("outcome"), F.first("reason").alias("reason"))
-    found = rows.groupBy("outcome", "reason").count().collect()
-    by_outcome = {name: sum(r["count"] for r in found if r.outcome == name) for name in (EVENT, QUARANTINED, DUPLICATE)}
-    events, late = staged.agg(F.count_if(is_event), F.count_if(is_event & F.col("late"))).collect()[0]
+        rows = rows.groupBy("file", "line").agg(outcome.alias("outcome"), F.first("reason").alias("reason"), *sums)
+    found = rows.groupBy("outcome", "reason").agg(*sums).collect()
+    by_outcome = {name: sum(r["rows"] for r in found if r.outcome == name) for name in (EVENT, QUARANTINED, DUPLICATE)}
     return Counts(
         silver_rows=by_outcome[EVENT],
-        events=events,
+        events=sum(row["events"] for row in found),
         quarantined=by_outcome[QUARANTINED],
         duplicates=by_outcome[DUPLICATE],
-        reasons={row.reason: row["count"] for row in found if row.outcome == QUARANTINED},
-        late=late,
+        reasons={row.reason: row["rows"] for row in found if row.outcome == QUARANTINED},
+        late=sum(row["late"] for row in found),
     )
 
 
@@ -64,7 +69,8 @@ def commit_silver(
     spark: SparkSession, config: Config, dataset: Dataset, day: date, events: DataFrame, metadata: Mapping[str, str]
 ) -> int:
     """Put a landing day's events in the place of those that silver has; the version."""
-    return _commit(spark, config, silver(dataset), day, events, metadata)
+    before = _fingerprint(_day_rows(spark, config, silver(dataset), day))
+    return _commit(spark, config, silver(dataset), day, events, metadata, before)
 
 
 def commit_quarantine(
@@ -85,8 +91,9 @@ def commit_quarantine(
     run_id = F.lit(metadata[RUN_ID])
     bad = staged.where(F.col("outcome") == QUARANTINED)
     rows = bad.withColumns({"resolved": F.lit(False), RUN_ID: run_id}).select(*columns)
-    before = delta.read(spark, config, table).where(delta.predicate({"landing_date": day}))
-    if not before.isEmpty():
+    before = _day_rows(spark, config, table, day)
+    print_before = _fingerprint(before)
+    if print_before.rows:
         row = ["file", "line"]
         same = before.where(F.col("file_hash").isin(*hashes))
         good = staged.where(F.col("outcome") != QUARANTINED).join(F.broadcast(same.select(*row)), row, "left_semi")
@@ -94,23 +101,30 @@ def commit_quarantine(
         # A row that passed before keeps the run that found it to.
         by = F.when(F.col("resolved"), F.col(RUN_ID)).otherwise(run_id)
         rows = rows.unionByName(passed.withColumns({RUN_ID: by, "resolved": F.lit(True)}).select(*columns))
-    return _commit(spark, config, table, day, rows, metadata)
+    return _commit(spark, config, table, day, rows, metadata, print_before)
 
 
 def _commit(
-    spark: SparkSession, config: Config, table: Table, day: date, rows: DataFrame, metadata: Mapping[str, str]
+    spark: SparkSession,
+    config: Config,
+    table: Table,
+    day: date,
+    rows: DataFrame,
+    metadata: Mapping[str, str],
+    before: Row,
 ) -> int:
-    """Replace a landing day's rows, unless they are the same; the version that has them."""
-    where = {"landing_date": day}
-    before = delta.read(spark, config, table).where(delta.predicate(where))
-    if not before.isEmpty() and _fingerprint(before) == _fingerprint(rows):
+    """Replace a landing day's rows, unless they are the same as `before`; the version that has them."""
+    if before.rows and before == _fingerprint(rows):
         return delta.current_version(spark, config, table)
-    return delta.replace(spark, config, table, rows, where, metadata)
+    return delta.replace(spark, config, table, rows, {"landing_date": day}, metadata)
 
 
-def _fingerprint(rows: DataFrame) -> list[Row]:
-    """The same for the same rows in any order, whichever run wrote them."""
+def _day_rows(spark: SparkSession, config: Config, table: Table, day: date) -> DataFrame:
+    return delta.read(spark, config, table).where(delta.predicate({"landing_date": day}))
+
+
+def _fingerprint(rows: DataFrame) -> Row:
+    """The same for the same rows in any order, whichever run wrote them; and how many `rows` there are."""
     names = sorted(name for name in rows.columns if name != RUN_ID)
-    return rows.agg(
-        F.count("*"), *(F.sum(F.xxhash64(F.lit(n), *names).cast("decimal(38,0)")) for n in (1, 2))
-    ).collect()
+    sums = (F.sum(F.xxhash64(F.lit(n), *names).cast("decimal(38,0)")) for n in (1, 2))
+    return rows.agg(F.count("*").alias("rows"), *sums).collect()[0]

@@ -21,6 +21,7 @@ from pipeline.sources.formats import SAMPLE_LINES, UNKNOWN, Format, detect
 from pipeline.sources.landing_bytes import Unreadable, file_hash, locate, members, opened
 from pipeline.sources.text_lines import Lines, read_lines
 
+MEMBER = "!"  # between an archive's path and its member's
 PARQUET = b"PAR1"
 PARQUET_ROWS = 1 << 16
 
@@ -77,7 +78,7 @@ def path_of(file: str) -> str:
     >>> path_of("activity/2030-01-07/data.zip!protocol/subject101.dat")
     'activity/2030-01-07/data.zip'
     """
-    return file.partition("!")[0]
+    return file.partition(MEMBER)[0]
 
 
 def read_rows(file: LandingFile, formats: Sequence[Format]) -> Iterator[Any]:
@@ -92,7 +93,7 @@ def read_rows(file: LandingFile, formats: Sequence[Format]) -> Iterator[Any]:
             some = False
             for member in members(stream):
                 some = True
-                name = file.path if member.name is None else f"{file.path}!{member.name}"
+                name = file.path if member.name is None else f"{file.path}{MEMBER}{member.name}"
                 yield from _Rows(file, name).batches(None, read_lines(member.blocks), formats)
             if not some:
                 yield from _Rows(file, file.path).batches(None, iter(()), formats)

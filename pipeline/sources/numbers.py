@@ -21,6 +21,7 @@ INTEGER = re.compile(r"[+-]?[0-9]+")
 PLAIN_INTEGER = r"^-?(0|[1-9][0-9]*)$"
 PLAIN_NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 NOT_A_NUMBER = r"^[+-]?([nN]a[nN]|NAN)$"
+MAX_DIGITS = 4300  # of an integer in the input; the time to read one grows with their square
 
 
 def letters(raw: Any) -> frozenset[int]:
@@ -111,10 +112,17 @@ def parse_number(word: str) -> int | float | str | None:
         finite = text.lstrip("+-").lower() not in ("inf", "infinity")
         return f"{shorten(word)} is not a {'number' if finite else 'finite number'}"
     try:
-        number = int(text) if INTEGER.fullmatch(text) else float(text)
-    except ValueError:  # Python refuses integers of more than 4 300 digits
+        number = whole_number(text) if INTEGER.fullmatch(text) else float(text)
+    except ValueError:
         return f"{shorten(word)} has too many digits"
     return number if isinstance(number, int) or math.isfinite(number) else f"{shorten(word)} is too large a number"
+
+
+def whole_number(text: str) -> int:
+    """An integer of the input; ValueError where it is longer than one may be, whatever this process allows."""
+    if len(text) > MAX_DIGITS:
+        raise ValueError("too many digits")
+    return int(text)
 
 
 def numbers_from_words(words: Any) -> Numbers | None:

@@ -105,6 +105,8 @@ class TypedTextColumn(TextColumn):
 
     def read(self, raw: Any) -> tuple[Any, Bad]:
         """The texts of a batch."""
+        if types.is_dictionary(raw.type):
+            return super().read(raw)
         return super().read(_iso(raw) if types.is_timestamp(raw.type) else raw.cast(pa.string()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -78,6 +78,25 @@ def test_every_check_fails_on_what_it_is_for_and_names_the_rows(spark: SparkSess
     assert seen == {check.short_name for check in checks}
 
 
+def test_every_check_of_gold_fails_on_what_it_is_for(spark: SparkSession) -> None:
+    schema = "window_start timestamp, window_end timestamp, answer string, is_owned boolean, exact boolean"
+    start, end = datetime(2030, 1, 7, 14, tzinfo=UTC), datetime(2030, 1, 7, 15, tzinfo=UTC)
+    good = [(start, end, "a", True, True), (start, end, "b", True, True)]
+    bad = {
+        "answer_unique": (start, end, "a", True, True),
+        "window_in_order": (end, start, "c", True, True),
+        "window_of_interval": (start, end, "d", False, True),
+        "all_exact": (start, end, "e", True, False),
+    }
+    subject = Subject(DATASETS["stock"], start.date(), "gold.trends", "run")
+    usual = {"usual_answers_least": 2.0, "usual_answers_greatest": 2.0}
+    assert failed(outcomes(spark.createDataFrame(good, schema), subject, **usual)) == set()
+    found = outcomes(spark.createDataFrame([*good, *bad.values()], schema), subject, **usual)
+    assert failed(found) == {*bad, "usual_answers"} == {check.short_name for check in load("gold.trends").checks}
+    # Of the same answer twice, both are shown.
+    assert {name: found[name].unexpected for name in bad} == dict.fromkeys(bad, 1) | {"answer_unique": 2}
+
+
 @pytest.mark.parametrize("name", DATASETS)
 def test_suites_know_every_column_and_format_of_the_declaration(name: str) -> None:
     dataset = DATASETS[name]
@@ -113,6 +132,23 @@ def test_a_suite_runs_through_spark_connect(connect: SparkSession) -> None:
     assert found["event_id_unique"].examples[0].endswith(": twice")
 
 
+def test_spark_is_not_asked_for_values_where_all_is_well(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+
+    asked: list[str] = []
+    resolve = SparkDFExecutionEngine.resolve_metrics
+
+    def recorded(engine: SparkDFExecutionEngine, metrics: list[Any], *others: Any) -> Any:
+        asked.extend(metric.metric_name for metric in metrics)
+        return resolve(engine, metrics, *others)
+
+    monkeypatch.setattr(SparkDFExecutionEngine, "resolve_metrics", recorded)
+    rows = samples.good_rows("bronze.taxi")
+    outcomes(samples.frame_of(spark, "bronze.taxi", rows), samples.subject_of("bronze.taxi"))
+    assert "column_values.nonnull.unexpected_count.aggregate_fn" in asked
+    assert not [name for name in asked if name.endswith("unexpected_values")]
+
+
 def write(folder: Path, name: str, text: str) -> Path:
     (folder / f"{name}.json").write_text(text)
     return folder
@@ -135,6 +171,7 @@ def test_any_table_may_have_a_suite(spark: SparkSession, tmp_path: Path) -> None
     [
         ('{"expectations": [}', "gold.q.json:1:19: Expecting value"),
         ("[]", "gold.q.json: no suite"),
+        ('{"expectations": []}', "gold.q.json: the suite is empty"),
         ('{"expectations": [{"type": "expect"}]}', "gold.q.json: expectation 1 has no name"),
         ('{"expectations": [{"meta": {"check": "a"}}]}', "gold.q.json: a: severity is missing or unknown"),
         (
