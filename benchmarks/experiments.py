@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from unittest.mock import patch
 
-from benchmarks import ingest, memory, queries, streams
+from benchmarks import ingest, jobs, memory, queries, streams
 from benchmarks.harness import Case, Figure, Ratio, Target, measure
 from benchmarks.queries import FALLING, OVERLAP, SLIDE
-from pipeline.engines import indexed
+from pipeline.engines import indexed, pane
 from pipeline.engines.cogra import Cogra
 from pipeline.engines.contract import Cost, Limits, Row
 from pipeline.engines.greta import Greta
@@ -81,7 +81,7 @@ class SeparateWindows(Pane):
 
     def run(self, query: Query, stream: Stream, limits: Limits, cost: Cost) -> list[Row]:
         """The same rows."""
-        with patch.object(indexed, "MAX_WIDTH", 1):
+        with patch.object(indexed, "MAX_WIDTH", 1), patch.object(pane, "slides", lambda *_: False):
             return super().run(query, stream, limits, cost)
 
 
@@ -118,4 +118,5 @@ EXPERIMENTS: dict[str, Callable[[float], list[Figure]]] = {
     "partitions": partitions,
     "memory": memory.memory,
     "ingest": ingest.ingest,
+    "jobs": jobs.jobs,
 }

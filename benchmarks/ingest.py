@@ -59,7 +59,8 @@ def main(size: int) -> None:
         generate(STOCK, Path(config.landing), [DAY], size, shares=Shares(0, 0, 0))
         with _session(config) as spark:
             prepare(spark, config, STOCK)
-            _warm_up(spark, folder)
+            if size > SMALL:
+                _warm_up(spark, folder)
             progress("  plain Spark")
             plain = _timed_plain(spark, config, f"{folder}/plain")
             progress("  landing to silver")

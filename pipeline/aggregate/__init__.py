@@ -1,0 +1,1 @@
+"""The engines on Spark: silver → the aggregates of an interval's windows."""
