@@ -1,0 +1,1 @@
+"""Answers → gold: published by interval, with their revisions, and read again."""
