@@ -6,12 +6,14 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.commands import register
+from pipeline import answer_commands, commands, report_command
+from pipeline.commands import as_day, lake_arguments, lake_config, print_lines
 from pipeline.errors import QueryError, TrendsError, locate
+from pipeline.services import commands as services
 
 if TYPE_CHECKING:
     from pipeline.engines.contract import Cost, Engine
@@ -54,9 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="trends", description="Exact aggregates over all event trends.")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    run = commands.add_parser(
+    run = parsers.add_parser(
         "run",
         help="run one query over one file of events",
         description="Run one query over one file of events, in this process.",
@@ -86,18 +88,23 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--cost", action="store_true", help="say on standard error what the run took")
     run.set_defaults(command=_run)
 
-    explain = commands.add_parser("explain", help="show a query's plan, and why", description="Show a query's plan.")
+    explain = parsers.add_parser("explain", help="show a query's plan, and why", description="Show a query's plan.")
     _query_argument(explain)
     explain.add_argument("--format", default="text", choices=("text", "json", "dot", "mermaid"), help="default: text")
+    explain.add_argument("--interval", type=as_day, metavar="DAY", help="how a job over the tables would answer it")
+    lake_arguments(explain)
     explain.set_defaults(command=_explain)
 
-    check = commands.add_parser("check", help="find mistakes in queries", description="Find mistakes in queries.")
+    check = parsers.add_parser("check", help="find mistakes in queries", description="Find mistakes in queries.")
     check.add_argument("paths", nargs="*", metavar="PATH", help="files, or folders of *.query (default: queries)")
     check.set_defaults(command=_check)
 
-    engines = commands.add_parser("engines", help="list the engines and what each can run")
+    engines = parsers.add_parser("engines", help="list the engines and what each can run")
     engines.set_defaults(command=_engines)
-    register(commands.add_parser)
+    commands.register(parsers.add_parser)
+    answer_commands.register(parsers.add_parser)
+    report_command.register(parsers.add_parser)
+    services.register(parsers.add_parser)
     return parser
 
 
@@ -153,14 +160,14 @@ def _run(options: argparse.Namespace) -> int:
             if query.tree.having is not None:
                 print("note: --matches gives all trends; HAVING does not apply", file=sys.stderr)
             matches = run_matches(query, engine, fitted, limits, cost)
-            _print(formatted(progress.paused(matches), options.format, match_columns(query)))
+            print_lines(formatted(progress.paused(matches), options.format, match_columns(query)))
         else:
             rows = run_rows(query, engine, fitted, limits, cost)
             progress.clear()
             labels = [item.label for item in query.tree.returns]
             exact = ["exact"] if any("exact" in row for row in rows) else []
             columns = list(dict.fromkeys(["window_start", "window_end", *query.group_by, *labels, *exact]))
-            _print(formatted(rows, options.format, columns))
+            print_lines(formatted(rows, options.format, columns))
     finally:
         progress.clear()
         if options.cost:
@@ -170,6 +177,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     query = _load(options.query)
+    if options.interval is not None:
+        print_lines(_explained_job(query, options))
+        return 0
     import json
 
     from pipeline.explain import as_json, as_text, explain
@@ -186,6 +196,31 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def _explained_job(query: Query, options: argparse.Namespace) -> Iterator[str]:
+    """How a job would answer a query for one day."""
+    from pipeline.aggregate.job import plan
+    from pipeline.aggregate.reach import as_time
+    from pipeline.aggregate.snapshot import snapshot
+    from pipeline.questions import ask
+    from pipeline.tables import silver
+
+    question = ask(query.text, query.file)
+    ends = question.reach.ends(options.interval)
+    table = silver(question.dataset)
+    found = snapshot(lake_config(options), table)
+    job = plan([(question, ends)], found, os.cpu_count() or 1)
+    low, high = (as_time(time) for time in question.reach.events(*ends))
+    yield f"engine    {job.works[0].engine}"
+    yield f"way       {job.works[0].cut}"
+    yield f"windows   that end from {as_time(ends[0]):%Y-%m-%d %H:%M:%S.%f} to {as_time(ends[1] - 1):%Y-%m-%d %H:%M:%S}"
+    yield f"events    from {low:%Y-%m-%d %H:%M:%S} to {high:%Y-%m-%d %H:%M:%S}, {len(job.ranges)} tasks on this machine"
+    yield (
+        f"reads     {', '.join(job.names)} of {table.full_name} version {found.version}: "
+        f"{len(job.files)} of {len(found.files)} files, {sum(file.rows for file in job.files):,} rows"
+    )
+    yield f"gold      {question.table.full_name}, query version {question.version}"
+
+
 def _check(options: argparse.Namespace) -> int:
     files = [file for path in options.paths or ["queries"] for file in _query_files(Path(path))]
     worst, mistakes, warnings = 0, 0, 0
@@ -199,9 +234,32 @@ def _check(options: argparse.Namespace) -> int:
             continue
         for warning in query.warnings:
             print("\n".join(locate(f"warning: {warning.message}", query.text, warning.span, query.file)))
-        warnings += len(query.warnings)
+        over_tables, changed = _check_tables(query)
+        print_lines(f"warning: over the tables: {problem}" for problem in over_tables)
+        warnings += len(query.warnings) + len(over_tables)
+        if changed:
+            print_lines(f"{file}: {column}" for column in changed)
+            print(
+                "hint: published columns keep their types: give the item another name (AS …), or the query another file"
+            )
+            mistakes, worst = mistakes + 1, 2
     print(f"queries checked: {len(files)}, with mistakes: {mistakes}, warnings: {warnings}")
     return worst
+
+
+def _check_tables(query: Query) -> tuple[list[str], list[str]]:
+    """Of a query over a dataset: why its tables cannot answer it, and which published columns would change."""
+    from pipeline.config import Config
+    from pipeline.datasets import DATASETS
+    from pipeline.publish.published import changed_columns
+    from pipeline.questions import ask
+
+    if (query.tree.source or "").lower() not in DATASETS:
+        return [], []
+    try:
+        return [], changed_columns(Config.from_environment(), ask(query.text, query.file))
+    except TrendsError as error:
+        return [str(error)], []
 
 
 def _engines(_: argparse.Namespace) -> int:
@@ -209,7 +267,7 @@ def _engines(_: argparse.Namespace) -> int:
 
     for engine in ENGINES:
         about = (engine.idea, f"runs {engine.can}", f"from {engine.source}")
-        _print(f"{engine.name if number == 0 else '':<7}{line}" for number, line in enumerate(about))
+        print_lines(f"{engine.name if number == 0 else '':<7}{line}" for number, line in enumerate(about))
     return 0
 
 
@@ -260,12 +318,6 @@ def _without(engine: Engine, names: str) -> Engine:
     if not isinstance(engine, Sase):
         raise TrendsError(f"--without is for sase, not for {engine.name}\nhint: --engine sase")
     return engine.without(*chosen)
-
-
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(line)
-    sys.stdout.flush()
 
 
 def _print_cost(engine: Engine, cost: Cost, reading: float, running: float) -> None:
