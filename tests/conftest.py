@@ -1,10 +1,11 @@
-"""Real Spark for the tests: one JVM a pytest worker, one Spark Connect server where a test asks for it."""
+"""Real Spark for the tests: one JVM a pytest worker, one Spark Connect server where a test asks for it; a real browser."""
 
 from __future__ import annotations
 
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipeline.config import Config
+from tests.chromium import chromium
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
+
+sys.set_int_max_str_digits(0)  # as the command does: no test may rely on a limit that users do not have
 
 SMALL = {
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "2",
+    # Rows are few: each job and each task beyond the first is only overhead.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
     # Short runs: compiling takes more time than it saves.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -84,6 +91,45 @@ def any_spark(request: pytest.FixtureRequest) -> SparkSession:
     """The test runs twice: in this process, and through Spark Connect."""
     found: SparkSession = request.getfixturevalue("spark" if request.param == "in process" else "connect")
     return found
+
+
+@pytest.fixture(scope="session")
+def published(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small lake: a question of Monday, and all of Tuesday, were published; then a late event came."""
+    from tests import small_lake
+
+    def make(home: Path) -> None:
+        config = _of(home)
+        small_lake.fill(spark, config)
+        small_lake.run_unchecked(spark, config, "first", [small_lake.FALLING], first=small_lake.MONDAY)
+        small_lake.run_unchecked(spark, config, "first", [small_lake.WHOLE_DAYS, small_lake.RIDES])
+        small_lake.add_late(spark, config)
+
+    return small_lake.kept(tmp_path_factory, "published", make)
+
+
+@pytest.fixture(scope="session")
+def clean(spark: SparkSession, published: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The tables of one question after one more run, of what has changed."""
+    from tests import small_lake
+
+    def make(home: Path) -> None:
+        small_lake.run_unchecked(
+            spark, small_lake.copy(published, _of(home)), "clean", [small_lake.FALLING], changed=True
+        )
+
+    return small_lake.tables(spark, _of(small_lake.kept(tmp_path_factory, "clean", make)))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium, closed with its module: while it is open, no other event loop runs in this thread."""
+    with chromium() as running:
+        yield running
+
+
+def _of(home: Path) -> Config:
+    return Config(str(home / "lake"), str(home / "landing"), "local[2]", SMALL)
 
 
 def free_port() -> int:
