@@ -1,0 +1,1 @@
+"""What the DAGs have in common; the triggerer and the scheduler import it too."""

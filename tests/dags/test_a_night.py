@@ -1,0 +1,78 @@
+"""Nights through the real DAGs, on real Spark and Delta; the tables are read to judge them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline import delta, intervals, nights
+from pipeline.answers import answer_interval
+from pipeline.config import Config
+from pipeline.datasets import DATASETS
+from pipeline.days import prepare, process_day
+from pipeline.intervals import COMPLETE
+from pipeline.publish import gold
+from pipeline.sources.generator import generate
+from pipeline.sources.generator.files import Shares
+from pipeline.tables import Table, gold_history, silver
+from tests.dags.conftest import Night, states
+from tests.small_lake import STAMPS, leave_checks_out
+
+if TYPE_CHECKING:
+    import pytest
+    from pyspark.sql import SparkSession
+
+MONDAY = date(2024, 1, 8)
+STOCK = DATASETS["stock"]
+SHARES = Shares(bad=0.01, duplicate=0.01, late=0.01)
+NAMES = ("deep/whole-days", "falling")
+
+
+def land(config: Config, *days: date, rows: int = 300) -> None:
+    generate(STOCK, Path(config.landing), days, rows, shares=SHARES)
+
+
+def contents(spark: SparkSession, config: Config, table: Table) -> list[str]:
+    """All rows, but for who wrote them and when."""
+    return sorted(str(row) for row in delta.read(spark, config, table).drop(*STAMPS, "arrived_at").collect())
+
+
+def answers(spark: SparkSession, config: Config) -> dict[str, list[str]]:
+    """All that is published."""
+    questions = [nights.question(config, STOCK, name) for name in NAMES]
+    tables = [table for one in questions for table in (one.table, gold_history(one.table))]
+    return {table.full_name: contents(spark, config, table) for table in tables}
+
+
+def test_a_night(
+    spark: SparkSession, lake: Config, night: Night, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    land(lake, MONDAY)
+    ingested = night("ingest_stock", MONDAY)
+    assert states(ingested) == dict.fromkeys(("landing", "bronze", "silver", "quality"), "success")
+    done = night("trends_stock", MONDAY)
+    steps = ("aggregate", "agreement", "checks", "publish")
+    expected = {f"query.{step} {name}" for step in steps for name in NAMES}
+    assert states(done) == dict.fromkeys({"wait", "queries", "share", "report", *expected}, "success")
+    (interval,) = intervals.read(spark, lake, "stock")
+    assert (interval.status, interval.run_id) == (COMPLETE, ingested.run_id)
+
+    # The same in one go gives the same tables.
+    leave_checks_out(monkeypatch)
+    other = replace(lake, lake=str(tmp_path / "other"))
+    prepare(spark, other, STOCK)
+    process_day(spark, other, STOCK, MONDAY, "other", site=tmp_path / "other-site")
+    questions = [nights.question(other, STOCK, name) for name in NAMES]
+    gold.prepare(spark, other, questions)
+    answer_interval(spark, other, questions, MONDAY, "other")
+    assert contents(spark, lake, silver(STOCK)) == contents(spark, other, silver(STOCK))
+    found = answers(spark, lake)
+    assert found == answers(spark, other)
+    assert all(found[f"gold.{name}"] for name in ("falling", "whole_days"))
+
+    # One query alone, on what is published already: nothing changes.
+    done = night("trends_stock", MONDAY, queries=["falling"])
+    assert states(done)["report"] == "success"
+    assert answers(spark, lake) == found

@@ -1,0 +1,197 @@
+"""The DAGs themselves, and their parts: what they import, who comes first, what they wait for, whom they tell."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipeline.config import Config
+from pipeline.datasets import DATASETS
+from tests.dags.conftest import DAGS, airflow_environment
+from tests.small_lake import FALLING
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
+
+NIGHTLY = [f"{kind}_{name}" for kind in ("ingest", "trends") for name in DATASETS]
+OTHERS = ["compare_engines", "digest", "maintain_lake", "revise_late"]
+IMPORTS = """
+import json, sys, time
+from airflow.dag_processing.dagbag import DagBag
+import airflow.sdk, airflow.providers.standard.triggers.temporal
+begun = time.process_time()
+bag = DagBag(dag_folder=sys.argv[1])
+heavy = [name for name in ("deltalake", "great_expectations", "numba", "pandas", "pyarrow") if name in sys.modules]
+print(json.dumps([time.process_time() - begun, bag.import_errors, heavy]))
+"""
+
+
+def test_they_are_there(bag: DagBag) -> None:
+    assert bag.import_errors == {}
+    assert sorted(bag.dags) == sorted([*NIGHTLY, *OTHERS])
+    for dag in bag.dags.values():
+        steps = {one.task_id.removeprefix("query.").partition("_")[0] for one in dag.task_dict.values()}
+        assert all(f"`{step}`" in (dag.doc_md or "") or f".{step}`" in (dag.doc_md or "") for step in steps), dag.dag_id
+
+
+def test_they_import_little(airflow_home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS, str(DAGS)],
+        env=os.environ | airflow_environment(airflow_home) | {"AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, errors, heavy = json.loads(done.stdout.splitlines()[-1])
+    assert (errors, heavy) == ({}, [])
+    assert seconds < 1  # a third of that on an idle machine
+
+
+def test_nights_come_before_backfills(bag: DagBag) -> None:
+    """By the weights that the scheduler gives their task instances."""
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    dag = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["trends_stock"]))
+    for task in dag.task_dict.values():
+        weights = [
+            task.weight_rule.get_weight(TaskInstance(task=task, run_id=f"{kind}__2024-01-09", dag_version_id=None))
+            for kind in ("scheduled", "manual", "backfill")
+        ]
+        assert weights[0] == weights[1] > weights[2]
+
+
+@pytest.mark.parametrize(
+    ("address", "master"),
+    [
+        ("sc://127.0.0.1:15002", "sc://127.0.0.1:15002"),
+        ("spark://10.0.0.7:7077", "spark://10.0.0.7:7077"),
+        ('{"conn_type": "generic", "host": "sc://spark", "port": 15002}', "sc://spark:15002"),
+        ('{"conn_type": "generic", "host": "local[2]"}', "local[2]"),
+        ('{"conn_type": "generic", "extra": {"master": "yarn"}}', "yarn"),
+    ],
+)
+def test_spark_by_connection(
+    bag: DagBag, lake: Config, monkeypatch: pytest.MonkeyPatch, address: str, master: str
+) -> None:
+    from dags.parts.night import settings
+
+    assert settings().master == "local[2]"
+    monkeypatch.setenv("AIRFLOW_CONN_TRENDS_SPARK", address)
+    assert settings().master == master
+
+
+@pytest.fixture
+def posted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """What comes to a webhook."""
+    found: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            found.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("TRENDS_WEBHOOK", f"http://127.0.0.1:{server.server_port}/hook")
+    yield found
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_failure_and_the_digest_are_posted(bag: DagBag, lake: Config, posted: list[dict[str, Any]]) -> None:
+    """An interval of the future needs landing days that are not there: no Spark is needed to say so."""
+    said = {"interval": "2024-01-08", "patience": 0}
+    run = bag.dags["trends_stock"].test(logical_date=datetime(2024, 1, 9, tzinfo=UTC), run_conf=said)
+    assert str(run.state) == "failed"
+    told = {one["task"]: one for one in posted}
+    assert "2024-01-08 (not ingested yet)" in told["wait"]["error"]
+    assert (told["wait"]["dag"], told["wait"]["kind"]) == ("trends_stock", "task failed")
+
+    posted.clear()
+    (Path(lake.queries) / "stock" / "wrong.query").write_text("RETURN COUNT(*)\nPATERN S FROM stock")
+    run = bag.dags["digest"].test(logical_date=datetime(2024, 1, 9, tzinfo=UTC))
+    assert str(run.state) == "success"
+    (made,) = posted
+    assert made["kind"] == "digest"
+    assert any("wrong.query:2:1" in line for line in made["failed"])
+
+
+def test_a_webhook_that_does_not_answer_fails_nothing(bag: DagBag, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dags.parts.notify import tell
+
+    monkeypatch.setenv("TRENDS_WEBHOOK", "http://127.0.0.1:9/nobody")
+    tell("anything")
+
+
+def test_a_trigger_of_landing_days(bag: DagBag, lake: Config) -> None:
+    """It is made again from what it says of itself, as the triggerer does, and ends when it is too late."""
+    from airflow.sdk._shared.module_loading import import_string
+
+    from dags.parts.waiting import LandingDays
+
+    until = datetime.now(UTC) + timedelta(seconds=0.3)
+    place, given = LandingDays(lake.lake, "stock", ["2024-01-08"], until.isoformat(), every=0.1).serialize()
+    trigger = import_string(place)(**json.loads(json.dumps(given)))
+
+    async def fired() -> Any:
+        return await anext(aiter(trigger.run()))
+
+    assert asyncio.run(fired()).payload == {"left": ["2024-01-08"]}
+    assert datetime.now(UTC) >= until
+
+
+def test_files_are_waited_for(bag: DagBag, lake: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tomorrow's files are not expected yet: the task defers until six in the morning after, in New York."""
+    from airflow.sdk.exceptions import TaskDeferred
+
+    day = datetime.now(UTC).date() + timedelta(days=1)
+    landing = bag.dags["ingest_stock"].task_dict["landing"]
+    with pytest.raises(TaskDeferred) as deferred:
+        landing.execute({"params": {"interval": str(day)}, "run_id": "run"})
+    assert deferred.value.trigger.moment == DATASETS["stock"].expected_at(day)
+    assert deferred.value.method_name == "look"
+
+
+@pytest.mark.parametrize(
+    ("name", "day", "first", "last"),
+    [
+        # Ten minutes before midnight in UTC are Monday's in New York; so is the day's end.
+        ("stock", date(2024, 1, 9), date(2024, 1, 8), date(2024, 1, 9)),
+        ("stock", date(2024, 1, 8), date(2024, 1, 8), date(2024, 1, 8)),  # Sunday has no files
+        ("taxi", date(2024, 1, 9), date(2024, 1, 8), date(2024, 2, 9)),  # and what comes a month later
+        ("activity", date(2022, 1, 1), date(2022, 1, 1), date(2022, 2, 1)),  # the first day
+    ],
+)
+def test_which_landing_days_are_needed(name: str, day: date, first: date, last: date) -> None:
+    from pipeline.ready import needed_days
+
+    found = needed_days(DATASETS[name], [FALLING], day)
+    assert (found[0], found[-1]) == (first, last)
+
+
+def test_nights_are_caught_up_from_the_day_that_is_set(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    monkeypatch.setenv("TRENDS_START", "2026-11-02")
+    found = DagBag(dag_folder=str(DAGS)).dags
+    for name in NIGHTLY:
+        dag = found[name]
+        assert (dag.start_date, dag.catchup) == (datetime(2026, 11, 2, tzinfo=UTC), True)
+        assert 1 <= dag.max_active_runs <= 4
+        assert dag.deadline
