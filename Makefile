@@ -2,22 +2,35 @@
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
 WORKERS ?= auto
+PORT    ?= 8080
 
 VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format bench clean
+.PHONY: help venv demo up down status env test check format bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(VENV)/.jars ## make the environment in .venv (redone when the pinned requirements change)
 
-demo: venv ## the shipped queries on samples, then a generated day into checked tables
+demo: venv ## the shipped queries on samples, then a generated night through Airflow
 	@queries/demo.sh $(BIN)/trends
 	@pipeline/demo.sh $(BIN)/trends
+
+up: venv ## start Airflow, its database and Spark on this machine (PORT=8081 for another port)
+	@$(BIN)/trends up --port $(PORT)
+
+down: venv ## stop them, and the tasks that run
+	@$(BIN)/trends down
+
+status: venv ## say what of them runs, and how it is
+	@$(BIN)/trends status
+
+env: ## generate the secrets of docker-compose.yml in .env
+	@$(PYTHON) -m pipeline.services.secrets_file .env
 
 test: venv ## run the tests (WORKERS=2 for two processes)
 	@$(BIN)/python -m pytest -n $(WORKERS)
@@ -39,11 +52,11 @@ clean: ## remove the environment and everything generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two steps, so that a change of pyproject.toml does not install everything again.
-$(VENV)/.dependencies: requirements.txt requirements-dev.txt
+$(VENV)/.dependencies: requirements.txt requirements-airflow.txt requirements-dev.txt
 	@echo "making $(VENV) with $(PYTHON)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed: make PYTHON=/path/to/python3.11")'
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install --requirement requirements.txt --requirement requirements-dev.txt
+	@$(PIP) install $(addprefix --requirement ,$(filter %.txt,$^))
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml
