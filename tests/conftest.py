@@ -1,4 +1,4 @@
-"""Real Spark for the tests: one JVM a pytest worker, one Spark Connect server where a test asks for it; a real browser."""
+"""Real Spark for the tests: a JVM a pytest worker, a Spark Connect server where a test asks for it; a real browser."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from pipeline.engines.measures import Measures
 from pipeline.engines.negation_index import is_indexed
 from pipeline.engines.stream import Stream
 from pipeline.engines.symbols import make_symbols, no_symbols
-from pipeline.engines.windows import ROW_BUFFER, RowBuffer, make_windows
+from pipeline.engines.windows import RowBuffer, make_windows, row_buffer
 from pipeline.events import Array
 from pipeline.query.automaton import FREE, Automaton, Ways
 from pipeline.query.checked import Query
@@ -241,7 +241,7 @@ class WindowAggregation:
         self.affine = make_affine(
             nodes, stream, self.measures, first_cell=nodes.count, quick=stream.window.slide is not None
         )
-        self.pool = Pool(self.measures, nodes.count + states + 1 + ROW_BUFFER, limits)
+        self.pool = Pool(self.measures, nodes.count + states + 1 + row_buffer(stream), limits)
         self.buffer = RowBuffer(stream, nodes.count + states + 1)
         cost.events += len(stream)
         cost.peak_stored = max(cost.peak_stored, nodes.count)

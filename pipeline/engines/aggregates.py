@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from pipeline.events import Array
 from pipeline.query.checked import Query
 
 FEW_ROWS = 1 << 13  # which wait until they are added up
+
+Numbers = Array | Sequence[Number]  # a column of them; an array where all are machine words
 
 
 def make_weights(measures: Measures) -> Weights:
@@ -107,20 +109,22 @@ class Pool:
         n.register[numbers.LARGEST] = max(n.register[numbers.LARGEST], int(others.size.max(initial=0)))
         self.cells.rank[first : first + len(cells.rank)] = cells.rank
 
-    def columns(self, first: int, count: int, slot: int = 0) -> list[Sequence[Number]]:
+    def columns(self, first: int, count: int, slot: int = 0) -> list[Numbers]:
         """Consecutive aggregates: the numbers of trends, then each measure's values in its order."""
         cells = self.cells
         rows = np.arange(first, first + count)
         parts = (self._numbers(rows * cells.parts + part, slot) for part in range(cells.parts))
-        ranks = (cells.rank[rows, r, slot].tolist() for r in range(len(cells.least)))
+        ranks = (cells.rank[rows, r, slot] for r in range(len(cells.least)))
         trends = next(parts)
         return [trends, *(next(parts) if kind in (COUNT, SUM) else next(ranks) for kind in self.kinds)]
 
-    def _numbers(self, blocks: Array, slot: int) -> Sequence[Number]:
+    def _numbers(self, blocks: Array, slot: int) -> Numbers:
         n = self.cells.numbers
         sizes = n.size[blocks]
         most = max(int(sizes.max(initial=0)), 1)
         digits = n.digits[blocks, slot : most * n.slots : n.slots]
+        if most == 1 and sizes.min(initial=0) >= 0:
+            return np.where(sizes > 0, digits[:, 0], 0)
         values: list[Number] = list(integers(np.where(np.arange(most) < sizes[:, None], digits, 0)))
         for at in np.flatnonzero(sizes == numbers.FLOATS).tolist():
             block = blocks[at]
@@ -175,14 +179,12 @@ class Found:
         self._query, self._measures = query, measures
         self._join = [operator.add, *(_JOIN[kind] for kind in measures.kinds), operator.or_]
         self._found: dict[tuple[int, int], list[Any]] = {}
-        self._waiting: list[tuple[Array, Array, list[Sequence[Any]]]] = []
+        self._waiting: list[tuple[Array, Array, list[Numbers]]] = []
         self._count = 0
 
-    def add(
-        self, windows: Array, groups: Array, columns: Sequence[Sequence[Number]], ended: Array | None = None
-    ) -> None:
+    def add(self, windows: Array, groups: Array, columns: Sequence[Numbers], ended: Array | None = None) -> None:
         """Add rows, given as columns; `ended`: whether a trend ends just where the window does."""
-        ends = [True] * len(windows) if ended is None else ended.astype(bool).tolist()
+        ends = np.ones(len(windows), bool) if ended is None else ended.astype(bool)
         self._waiting.append((windows.copy(), groups.copy(), [*columns, ends]))
         self._count += len(windows)
         if self._count >= FEW_ROWS:
@@ -193,7 +195,7 @@ class Found:
         if not self._count:
             return
         windows, groups = (np.concatenate([rows[at] for rows in self._waiting]) for at in range(2))
-        columns = [list(chain.from_iterable(parts)) for parts in zip(*(rows[2] for rows in self._waiting), strict=True)]
+        columns = [_concatenated(parts) for parts in zip(*(rows[2] for rows in self._waiting), strict=True)]
         self._waiting, self._count = [], 0
         for window, group, *row in zip(*self._joined(windows, groups, columns), strict=True):
             before = self._found.get((window, group))
@@ -201,19 +203,20 @@ class Found:
                 row = [join(a, b) for join, a, b in zip(self._join, before, row, strict=True)]
             self._found[window, group] = row
 
-    def _joined(self, windows: Array, groups: Array, columns: list[list[Any]]) -> list[list[Any]]:
+    def _joined(self, windows: Array, groups: Array, columns: list[Array]) -> list[list[Any]]:
         """Windows, groups and columns; rows of one group and window are one where machine words hold their sums."""
-        arrays = [np.array(column) for column in columns]
         most = (2**63 - 1) // len(windows)
-        sums = [array for join, array in zip(self._join, arrays, strict=True) if join is operator.add]
-        if any(a.dtype.kind not in "ib" for a in arrays) or any(a.max() > most or a.min() < -most for a in sums):
-            return [windows.tolist(), groups.tolist(), *columns]
+        sums = [column for join, column in zip(self._join, columns, strict=True) if join is operator.add]
+        if any(a.dtype.kind not in "ib" for a in columns) or any(a.max() > most or a.min() < -most for a in sums):
+            return [column.tolist() for column in (windows, groups, *columns)]
         order = np.lexsort((windows, groups))
         windows, groups = windows[order], groups[order]
         new = np.ones(len(order), bool)
         new[1:] = (windows[1:] != windows[:-1]) | (groups[1:] != groups[:-1])
         begins = np.flatnonzero(new)
-        joined = [_UFUNC[join].reduceat(array[order], begins) for join, array in zip(self._join, arrays, strict=True)]
+        joined = [
+            _UFUNC[join].reduceat(column[order], begins) for join, column in zip(self._join, columns, strict=True)
+        ]
         return [column.tolist() for column in (windows[begins], groups[begins], *joined)]
 
     def is_rounded_below(self, bits: int) -> bool:
@@ -231,6 +234,16 @@ class Found:
         groups = (group for _, group in found)
         by_row = zip(*values, strict=True) if values else repeat((), len(found))
         return list(map(Row._make, zip(starts.tolist(), ends.tolist(), groups, by_row, strict=True)))
+
+
+def _concatenated(parts: Sequence[Numbers]) -> Array:
+    """Columns as one, of machine words where these hold all of it, else of Python's numbers."""
+    arrays = [part if isinstance(part, np.ndarray) else np.array(part) for part in parts]
+    if all(array.dtype.kind in "ib" for array in arrays):
+        return np.concatenate(arrays)
+    column = np.empty(sum(map(len, parts)), object)
+    column[:] = [number for part in parts for number in (part.tolist() if isinstance(part, np.ndarray) else part)]
+    return column
 
 
 _JOIN: dict[int, Callable[[Any, Any], Any]] = {COUNT: operator.add, SUM: operator.add, MINIMUM: min, MAXIMUM: max}

@@ -45,7 +45,7 @@ from pipeline.engines.measures import Measures
 from pipeline.engines.online import online_refusal
 from pipeline.engines.stream import Stream
 from pipeline.engines.symbols import make_symbols
-from pipeline.engines.windows import ROW_BUFFER, RowBuffer, changes, make_windows, most_within
+from pipeline.engines.windows import RowBuffer, changes, make_windows, most_within, row_buffer
 from pipeline.errors import CannotRunError
 from pipeline.events import Array
 from pipeline.query.automaton import Automaton, Ways
@@ -161,7 +161,7 @@ class Counting:
         self.plan = self._plan(kept, time, symbol, negates)
         sets = self._most_sets()
         cells = sets * (self.plan.empty + self.plan.rounds * self.plan.counters)
-        self.pool = Pool(self.measures, 2 * cells + 2 + ROW_BUFFER, limits)
+        self.pool = Pool(self.measures, 2 * cells + 2 + row_buffer(stream), limits)
         self.buffer = RowBuffer(stream, 2 * cells + 2)
         self.work = kernel.Work(
             begin=np.zeros(sets, np.int64),

@@ -13,7 +13,7 @@ from pipeline.engines.kernels.status import DONE, GROW
 from pipeline.engines.negation_index import is_indexed
 from pipeline.engines.scan import Optimisations, Scan
 from pipeline.engines.stream import Stream
-from pipeline.engines.windows import ROW_BUFFER, RowBuffer, make_windows, most_within
+from pipeline.engines.windows import RowBuffer, make_windows, most_within, row_buffer
 from pipeline.query.automaton import FREE
 from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
@@ -47,7 +47,7 @@ class Aggregation:
         states = len(query.automaton.states)
         self.weights = make_weights(self.scan.measures)
         first = self.slots + 2 * states
-        self.pool = Pool(self.scan.measures, first + 2 + ROW_BUFFER, limits)
+        self.pool = Pool(self.scan.measures, first + 2 + row_buffer(stream), limits)
         self.places = kernel.Places(self.slots, self.slots + states, first, first + 1)
         self.windows = make_windows(stream, lambda: self.plan.event[self.plan.root])
         self.buffer = RowBuffer(stream, first + 2)

@@ -17,7 +17,7 @@ from pipeline.engines.kernels.cells import Cells, add_trend
 from pipeline.engines.kernels.status import GROW
 from pipeline.engines.measures import Measures
 from pipeline.engines.stream import Stream, Window
-from pipeline.engines.windows import ROW_BUFFER, RowBuffer, changes, make_windows, most_within
+from pipeline.engines.windows import RowBuffer, changes, make_windows, most_within, row_buffer
 from pipeline.events import Array
 from pipeline.query.checked import Query
 
@@ -108,7 +108,7 @@ class PaneAggregation:
             nodes, None if given else stream, self.measures, first_cell=self.work.free, quick=True
         )
         first_row = self.work.panes.one + 1
-        self.vectors = Pool(self.measures, first_row + ROW_BUFFER, limits)
+        self.vectors = Pool(self.measures, first_row + row_buffer(stream), limits)
         self.buffer = RowBuffer(stream, first_row)
         self.buffer.rows.register[kernel.KNOWN_PART] = -1
         add_trend(self.vectors.cells, self.work.panes.one, 0)

@@ -15,7 +15,8 @@ from pipeline.engines.stream import Stream
 from pipeline.events import Array
 
 NEVER = 2**62  # a time or place that no event reaches
-ROW_BUFFER = 512  # each has room for the largest number
+LEAST_ROWS, MOST_ROWS = 512, 8192  # that wait until they are taken
+ROW_BITS = 1 << 22  # that they may take: each has room for the largest number
 
 
 def make_windows(stream: Stream, trend_ends: Callable[[], Array]) -> kernel.Windows:
@@ -42,13 +43,19 @@ def make_windows(stream: Stream, trend_ends: Callable[[], Array]) -> kernel.Wind
     )
 
 
+def row_buffer(stream: Stream) -> int:
+    """How many rows may wait: more where partitions are small, and so their numbers, of about a bit an event."""
+    most = int(np.diff(stream.begins).max(initial=1))
+    return min(max(ROW_BITS // most, LEAST_ROWS), MOST_ROWS)
+
+
 class RowBuffer:
     """Rows that a kernel has finished, taken away from time to time."""
 
     def __init__(self, stream: Stream, cell: int) -> None:
-        """`cell`: the number of the first of ROW_BUFFER cells of a pool."""
+        """`cell`: the number of the first of the `row_buffer` cells of a pool."""
         self._stream = stream
-        part, window, ended = (np.zeros(ROW_BUFFER, np.int64) for _ in range(3))
+        part, window, ended = (np.zeros(row_buffer(stream), np.int64) for _ in range(3))
         self.rows = kernel.Rows(np.zeros(kernel.REGISTERS, np.int64), part, window, ended, cell)
         self.rows.register[kernel.INSIDE] = -1
 

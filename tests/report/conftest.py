@@ -10,6 +10,7 @@ from pipeline.config import Config
 from pipeline.report.build import build
 from tests.report import lake
 
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of the lake, beside a page of Data Docs."""
