@@ -46,6 +46,10 @@ STARTUP = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Tasks read text as codes: a column of a hundred thousand words, such as drivers, is to be written as codes too. By
+    # default a dictionary is given up after a page of 20 000 rows that hardly repeat a word, or beyond 1 MB.
+    "spark.hadoop.parquet.page.row.count.limit": "200000",
+    "spark.hadoop.parquet.dictionary.page.size": str(16 << 20),
 }
 # Settings in which the user's value joins ours, and what stands between them.
 JOINED = {"spark.jars": ",", "spark.sql.extensions": ",", "spark.driver.extraJavaOptions": " "}

