@@ -336,7 +336,7 @@ ENGINE_RUNS = Table(
         Column("cpu_seconds", "double", "of all tasks"),
         Column("events_per_second", "double", "events by wall time"),
         Column("peak_stored", "bigint", "aggregates, events and pointers it kept at once, at most"),
-        Column("peak_memory", "bigint", "bytes of a task's process, at most"),
+        Column("peak_memory", "bigint", "bytes that a task took at most, beyond those that its process had"),
         Column("compared", "bigint", "windows compared with the other engines"),
         Column("agrees", "boolean", "whether all compared rows are the same; null where none was compared"),
         Column("difference", "string", "the first row that differs"),

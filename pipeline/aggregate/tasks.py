@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import resource
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +28,7 @@ from pipeline.engines.contract import Cost, Limits
 from pipeline.engines.stream import make_stream
 from pipeline.engines.summary import Summary, combine, finish, parted, summarise
 from pipeline.events import Events
-from pipeline.memory import available_memory
+from pipeline.memory import Peak, available_memory
 from pipeline.questions import Question
 
 SCHEMA = "question int, kind string, bucket int, part int, bytes binary"
@@ -149,13 +148,14 @@ def unpacking(number: int) -> Task:
 def _read(plan: Plan, number: int) -> Iterator[Blob]:
     whole = [_needed(work, plan.ranges, number) for work in plan.works]
     low, high = min(start for start, _ in whole), max(stop for _, stop in whole)
+    peak = Peak()
     found = read_range(plan.files, low, high, plan.names) if low < high else None
     if found is None or not found.num_rows:
         return
     table = SilverTable(found)
     for index, (work, (start, stop)) in enumerate(zip(plan.works, whole, strict=True)):
         rows = slice(*np.searchsorted(table.time, [start, stop]).tolist())
-        with _Measured(index) as measured:
+        with _Measured(index, peak) as measured:
             # What is read before the own range was counted by another task.
             own = max(start, plan.ranges[number][0]) if number else start
             measured.events = int(np.diff(np.searchsorted(table.time, [own, stop]))[0])
@@ -271,8 +271,9 @@ def _written(number: int, question: Question, parts: Parts) -> Iterator[Blob]:
 class _Measured:
     """What a step of a task took, to be handed on beside its rows."""
 
-    def __init__(self, number: int) -> None:
-        self.number, self.events, self.cost = number, 0, Cost()
+    def __init__(self, number: int, peak: Peak | None = None) -> None:
+        """`peak`: of the memory since before the step, which holds what it works on."""
+        self.number, self.peak, self.events, self.cost = number, peak or Peak(), 0, Cost()
 
     def __enter__(self) -> _Measured:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
@@ -289,7 +290,7 @@ class _Measured:
             "peak_stored": self.cost.peak_stored,
             "trends": self.cost.trends,
             "cpu_seconds": self._cpu,
-            "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "peak_memory": self.peak.added,
         }
         return self.number, COST, 0, 0, json.dumps(facts).encode()
 

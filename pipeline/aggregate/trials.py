@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import resource
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from pipeline.engines.contract import Cost, Engine, Limits
 from pipeline.engines.stream import make_stream
 from pipeline.errors import CannotRunError, DidNotFinishError
 from pipeline.events import Events
+from pipeline.memory import Peak
 from pipeline.publish.engine_runs import CANNOT_RUN, DID_NOT_FINISH, FAILED, FINISHED
 from pipeline.questions import Question
 
@@ -89,7 +89,7 @@ class Trial:
     def run(self, engine: Engine, step: int, size: int) -> Tried:
         """An engine on the window's first events; no mishap goes beyond it."""
         attempt = Attempt(engine.name, self.stretch, step, size, FINISHED)
-        cost, cpu, limits = Cost(), time.process_time(), self.budget.limits()
+        cost, peak, cpu, limits = Cost(), Peak(), time.process_time(), self.budget.limits()
         rows: Parts | None = None
         try:
             check_can_run(self.query, engine)
@@ -111,7 +111,7 @@ class Trial:
             # An engine has one thread: what is more was for compiling.
             cpu_seconds=min(time.process_time() - cpu, spent),
             peak_stored=cost.peak_stored,
-            peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            peak_memory=peak.added,
         )
         if rows is None:
             return attempt, None

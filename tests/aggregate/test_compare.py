@@ -181,7 +181,6 @@ def test_the_baseline_does_not_finish_and_the_record_says_so(spark: SparkSession
     assert last.wall_seconds is not None
     assert last.events_per_second == pytest.approx(60 / last.wall_seconds)
     assert last.peak_memory is not None
-    assert last.peak_memory > 10_000_000
     delta.create(spark, config, ENGINE_RUNS)
     engine_runs.record(spark, config, found.runs)
     assert {*engine_runs.read(spark, config, "asked")} == {*found.runs}
