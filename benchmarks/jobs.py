@@ -39,6 +39,7 @@ TUMBLING = (
     "WITHIN 10 minutes SLIDE 10 minutes"
 )
 ONE_GROUP = "RETURN COUNT(*), SUM(S.volume) PATTERN Stock S+ FROM stock WITHIN 10 minutes SLIDE 10 seconds"
+SLIDES = ("10 minutes", "1 minute", "10 seconds")  # of the same windows: more and more of them
 # Made of an event's number: the same on every machine, in an order of its own a company.
 RANDOM = "(abs(xxhash64({0}, id)) % 1000000 / 1e6)"
 
@@ -48,7 +49,9 @@ def jobs(scale: float) -> list[Figure]:
     # A process of its own, since there is one Spark session a process.
     command = [sys.executable, "-m", "benchmarks.jobs", str(scale)]
     run = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
-    seconds: dict[str, list[float]] = json.loads(run.stdout.splitlines()[-1])
+    seconds: dict[str, list[float]]
+    memory: dict[str, float]
+    seconds, memory = json.loads(run.stdout.splitlines()[-1])
     best = {name: min(values) for name, values in seconds.items()}
     ratios = [
         ("no conditions : group and count", "no conditions", "group and count", Target("≤", 1.0)),
@@ -61,11 +64,13 @@ def jobs(scale: float) -> list[Figure]:
     return [
         *(Figure(name, "s", values) for name, values in seconds.items()),
         *(Figure(name, "×", [best[one] / best[two]], target) for name, one, two, target in ratios),
+        *(Figure(f"memory of a task, SLIDE {slide}", "MB", [size]) for slide, size in memory.items()),
+        Figure("memory, SLIDE 10 seconds : 10 minutes", "×", [memory[SLIDES[-1]] / memory[SLIDES[0]]], Target("≤", 1.2)),
     ]
 
 
 def main(scale: float) -> None:
-    """Print the seconds of each case."""
+    """Print the seconds of each case, and the megabytes of a task for each SLIDE."""
     with tempfile.TemporaryDirectory(prefix="trendmill-jobs-") as folder:
         config = Config(f"{folder}/lake", f"{folder}/landing", "local[2]")
         many = Config(f"{folder}/many", f"{folder}/landing", "local[2]")
@@ -78,7 +83,7 @@ def main(scale: float) -> None:
         q2, q3, q4 = (find(f"{ROOT}/queries/{name}.query") for name in (
             "taxi/trips-by-district", "stock/down-trends-by-sector", "activity/slow-to-fast-heart-rate"))  # fmt: skip
         plain, group = ask(TUMBLING.format(""), "plain.query"), ask(ONE_GROUP, "group.query")
-        cases: dict[str, Callable[[], None]] = {
+        cases: dict[str, Callable[[], object]] = {
             "group and count": lambda: _grouped(spark, config, plain, ("company", "sector"), "10 minutes"),
             "no conditions": lambda: _job(spark, config, plain),
             "no conditions, by panes": lambda: _job(spark, config, plain, strategy=Strategy.PANES),
@@ -106,16 +111,22 @@ def main(scale: float) -> None:
                 progress(f"  {'warms up' if not number else f'round {number}'}: {name}: {taken:.1f} s")
                 if number:
                     seconds[name].append(taken)
+        memory = {}
+        for slide in SLIDES:
+            query = TUMBLING.format("").replace("SLIDE 10 minutes", f"SLIDE {slide}")
+            memory[slide] = _job(spark, config, ask(query, "memory.query")) / 2**20
         spark.stop()
-    print(json.dumps(seconds))
+    print(json.dumps([seconds, memory]))
 
 
-def _job(spark: SparkSession, config: Config, question: Question, **options: Any) -> None:
+def _job(spark: SparkSession, config: Config, question: Question, **options: Any) -> int:
+    """Run a query; the bytes that a task took at most."""
     with job.aggregated(spark, config, [(question, question.reach.ends(DAY))], **options) as (answer,):
         answer.rows.count()
+        return answer.peak_memory
 
 
-def _one_core(run: Callable[[], None]) -> None:
+def _one_core(run: Callable[[], object]) -> None:
     """As on a machine of one core: one task does all, one after the other."""
     alone: AbstractContextManager[Any] = patch.object(job, "parallelism", lambda *_: 1)
     with alone, patch("pipeline.aggregate.cut.EVENTS_A_TASK", 10 * STOCK):
