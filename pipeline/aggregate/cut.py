@@ -24,8 +24,8 @@ from pipeline.engines.pane import Pane
 from pipeline.engines.summary import summary_refusal
 from pipeline.questions import Question
 
-EVENTS_A_TASK = 4_000_000  # whose columns and aggregates take some hundred megabytes
-EVENTS_A_KEY = 5 * EVENTS_A_TASK  # that one task can hold as columns
+EVENTS_A_TASK = 5_000_000  # whose columns and aggregates take some hundred megabytes
+EVENTS_A_KEY = 4 * EVENTS_A_TASK  # that one task can hold as columns
 FEW_EVENTS = 200_000  # for which a second task costs more than it saves
 MOST_AGAIN = 0.5  # of the events may be read twice, so that nothing is shuffled
 EVENTS_A_PANE = 20  # below, the maps of panes cost more than the events they stand for
