@@ -16,13 +16,12 @@ from pipeline.engines.kernels.cells import NO_MAXIMUM, NO_MINIMUM, Cells, Weight
 from pipeline.engines.kernels.sase import COUNT, MAXIMUM, MINIMUM, SUM
 from pipeline.engines.measures import Measures, Number, integers
 from pipeline.engines.stream import Window
+from pipeline.engines.totals import Totals, carried
 from pipeline.errors import DidNotFinishError
 from pipeline.events import Array
 from pipeline.query.checked import Query
 
-FEW_ROWS = 1 << 13  # which wait until they are added up
-
-Numbers = Array | Sequence[Number]  # a column of them; an array where all are machine words
+FEW_DIGITS = 8  # of numbers that are added up in machine words, which take four times the memory of Python's
 
 
 def make_weights(measures: Measures) -> Weights:
@@ -109,22 +108,38 @@ class Pool:
         n.register[numbers.LARGEST] = max(n.register[numbers.LARGEST], int(others.size.max(initial=0)))
         self.cells.rank[first : first + len(cells.rank)] = cells.rank
 
-    def columns(self, first: int, count: int, slot: int = 0) -> list[Numbers]:
-        """Consecutive aggregates: the numbers of trends, then each measure's values in its order."""
+    def add_to(
+        self, found: Found, windows: Array, groups: Array, first: int, *, slot: int = 0, ended: Array | None = None
+    ) -> None:
+        """Add consecutive aggregates, from the first on, to what was found in these windows and groups."""
+        cells, n = self.cells, self.cells.numbers
+        rows = np.arange(first, first + len(windows))
+        blocks = rows[:, None] * cells.parts + np.arange(cells.parts)
+        sizes = n.size[blocks]
+        few = ((sizes >= 0) & (sizes <= FEW_DIGITS)).all(axis=1)
+        most = max(int(sizes[few].max(initial=0)), 1)
+        digits = n.digits[blocks[few], slot : most * n.slots : n.slots]
+        exact = np.where(np.arange(most) < sizes[few][:, :, None], digits, 0)
+        ranks = [cells.rank[rows[few], r, slot] for r in range(len(cells.least))]
+        found.add_exact(windows[few], groups[few], exact, ranks, None if ended is None else ended[few])
+        if not few.all():
+            others = ~few
+            columns = self._columns(rows[others], slot)
+            found.add(windows[others], groups[others], columns, None if ended is None else ended[others])
+
+    def _columns(self, rows: Array, slot: int) -> list[Sequence[Number]]:
+        """The numbers of trends, then each measure's values in its order."""
         cells = self.cells
-        rows = np.arange(first, first + count)
         parts = (self._numbers(rows * cells.parts + part, slot) for part in range(cells.parts))
-        ranks = (cells.rank[rows, r, slot] for r in range(len(cells.least)))
+        ranks = (cells.rank[rows, r, slot].tolist() for r in range(len(cells.least)))
         trends = next(parts)
         return [trends, *(next(parts) if kind in (COUNT, SUM) else next(ranks) for kind in self.kinds)]
 
-    def _numbers(self, blocks: Array, slot: int) -> Numbers:
+    def _numbers(self, blocks: Array, slot: int) -> Sequence[Number]:
         n = self.cells.numbers
         sizes = n.size[blocks]
         most = max(int(sizes.max(initial=0)), 1)
         digits = n.digits[blocks, slot : most * n.slots : n.slots]
-        if most == 1 and sizes.min(initial=0) >= 0:
-            return np.where(sizes > 0, digits[:, 0], 0)
         values: list[Number] = list(integers(np.where(np.arange(most) < sizes[:, None], digits, 0)))
         for at in np.flatnonzero(sizes == numbers.FLOATS).tolist():
             block = blocks[at]
@@ -179,45 +194,40 @@ class Found:
         self._query, self._measures = query, measures
         self._join = [operator.add, *(_JOIN[kind] for kind in measures.kinds), operator.or_]
         self._found: dict[tuple[int, int], list[Any]] = {}
-        self._waiting: list[tuple[Array, Array, list[Numbers]]] = []
-        self._count = 0
+        ranked = [_UFUNC[kind] for kind in measures.kinds if kind not in (COUNT, SUM)]
+        parts = 1 + len(measures.kinds) - len(ranked)
+        self._exact = Totals(parts, numbers.BITS, [*ranked, np.logical_or])
 
-    def add(self, windows: Array, groups: Array, columns: Sequence[Numbers], ended: Array | None = None) -> None:
-        """Add rows, given as columns; `ended`: whether a trend ends just where the window does."""
+    def add_exact(
+        self, windows: Array, groups: Array, digits: Array, ranks: Sequence[Array] = (), ended: Array | None = None
+    ) -> None:
+        """Add rows of exact numbers, not too large: the digits of each part, and a column a rank.
+
+        `ended`: whether a trend ends just where the window does.
+        """
         ends = np.ones(len(windows), bool) if ended is None else ended.astype(bool)
-        self._waiting.append((windows.copy(), groups.copy(), [*columns, ends]))
-        self._count += len(windows)
-        if self._count >= FEW_ROWS:
-            self._settle()
+        self._exact.add(windows, groups, carried(digits), [*ranks, ends])
 
-    def _settle(self) -> None:
-        """Take the rows that wait."""
-        if not self._count:
-            return
-        windows, groups = (np.concatenate([rows[at] for rows in self._waiting]) for at in range(2))
-        columns = [_concatenated(parts) for parts in zip(*(rows[2] for rows in self._waiting), strict=True)]
-        self._waiting, self._count = [], 0
-        for window, group, *row in zip(*self._joined(windows, groups, columns), strict=True):
+    def add(
+        self, windows: Array, groups: Array, columns: Sequence[Sequence[Number]], ended: Array | None = None
+    ) -> None:
+        """Add rows of any numbers, given as columns: the numbers of trends, then each measure's."""
+        ends = [True] * len(windows) if ended is None else ended.astype(bool).tolist()
+        for window, group, *row in zip(windows.tolist(), groups.tolist(), *columns, ends, strict=True):
             before = self._found.get((window, group))
             if before is not None:
                 row = [join(a, b) for join, a, b in zip(self._join, before, row, strict=True)]
             self._found[window, group] = row
 
-    def _joined(self, windows: Array, groups: Array, columns: list[Array]) -> list[list[Any]]:
-        """Windows, groups and columns; rows of one group and window are one where machine words hold their sums."""
-        most = (2**63 - 1) // len(windows)
-        sums = [column for join, column in zip(self._join, columns, strict=True) if join is operator.add]
-        if any(a.dtype.kind not in "ib" for a in columns) or any(a.max() > most or a.min() < -most for a in sums):
-            return [column.tolist() for column in (windows, groups, *columns)]
-        order = np.lexsort((windows, groups))
-        windows, groups = windows[order], groups[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (windows[1:] != windows[:-1]) | (groups[1:] != groups[:-1])
-        begins = np.flatnonzero(new)
-        joined = [
-            _UFUNC[join].reduceat(column[order], begins) for join, column in zip(self._join, columns, strict=True)
-        ]
-        return [column.tolist() for column in (windows[begins], groups[begins], *joined)]
+    def _settle(self) -> None:
+        """Bring what was added up in machine words to the rest."""
+        windows, groups, sums, (*ranks, ended) = self._exact.columns()
+        self._exact.clear()
+        parts, others = iter(sums), iter(ranks)
+        trends = next(parts)
+        kinds = self._measures.kinds
+        columns = [next(parts) if kind in (COUNT, SUM) else next(others).tolist() for kind in kinds]
+        self.add(windows, groups, [trends, *columns], ended)
 
     def is_rounded_below(self, bits: int) -> bool:
         """Whether a number of trends was rounded, though it has fewer bits than these."""
@@ -236,15 +246,5 @@ class Found:
         return list(map(Row._make, zip(starts.tolist(), ends.tolist(), groups, by_row, strict=True)))
 
 
-def _concatenated(parts: Sequence[Numbers]) -> Array:
-    """Columns as one, of machine words where these hold all of it, else of Python's numbers."""
-    arrays = [part if isinstance(part, np.ndarray) else np.array(part) for part in parts]
-    if all(array.dtype.kind in "ib" for array in arrays):
-        return np.concatenate(arrays)
-    column = np.empty(sum(map(len, parts)), object)
-    column[:] = [number for part in parts for number in (part.tolist() if isinstance(part, np.ndarray) else part)]
-    return column
-
-
 _JOIN: dict[int, Callable[[Any, Any], Any]] = {COUNT: operator.add, SUM: operator.add, MINIMUM: min, MAXIMUM: max}
-_UFUNC = {operator.add: np.add, min: np.minimum, max: np.maximum, operator.or_: np.logical_or}
+_UFUNC = {MINIMUM: np.minimum, MAXIMUM: np.maximum}

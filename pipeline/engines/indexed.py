@@ -67,7 +67,7 @@ class IndexedAggregation:
         work, count = self.work, int(self.work.register[kernel.ROWS])
         work.register[kernel.ROWS] = 0
         groups = self.stream.part_group[work.row_part[:count]]
-        found.add(work.row_window[:count], groups, self.pool.columns(work.row, count))
+        self.pool.add_to(found, work.row_window[:count], groups, work.row)
 
     # ------------------------------------------------------------------------------------------------------- arrays
 

@@ -90,7 +90,7 @@ class NeighbourAggregation:
             rows = slice(int(register[kernel.ROWS]))
             register[kernel.ROWS] = 0
             groups = self.stream.part_group[work.row_part[rows]]
-            found.add(work.row_window[rows], groups, [work.row_count[rows].tolist()])
+            found.add_exact(work.row_window[rows], groups, work.row_count[rows, None, None])
         self.cost.events += len(self.stream)
         self.cost.peak_stored = max(self.cost.peak_stored, int(register[paths.PEAK]))
         return found.rows(self.stream.window)
@@ -120,7 +120,7 @@ class NeighbourAggregation:
         count = int(self.work.register[kernel.ROWS])
         self.work.register[kernel.ROWS] = 0
         groups = self.stream.part_group[self.work.row_part[:count]]
-        found.add(self.work.row_window[:count], groups, self.pool.columns(0, count))
+        self.pool.add_to(found, self.work.row_window[:count], groups, 0)
 
     def _grow(self) -> None:
         if numbers.is_crowded(self.pool.cells.numbers):

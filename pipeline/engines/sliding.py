@@ -73,7 +73,7 @@ class SlidingAggregation:
             if status == GROW and not self._give(2 * self.room):
                 return False
         self._take(totals)
-        windows, groups, columns = totals.columns()
+        windows, groups, columns, _ = totals.columns()
         found.add(windows, groups, columns)
         return True
 

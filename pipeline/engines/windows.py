@@ -64,7 +64,7 @@ class RowBuffer:
         rows, count = self.rows, int(self.rows.register[kernel.ROWS])
         rows.register[kernel.ROWS] = 0
         groups = self._stream.part_group[rows.part[:count]]
-        found.add(rows.window[:count], groups, pool.columns(rows.cell, count), rows.ended[:count])
+        pool.add_to(found, rows.window[:count], groups, rows.cell, ended=rows.ended[:count])
 
     def so_far(self) -> str:
         """How far the kernel is."""
