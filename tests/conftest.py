@@ -1,4 +1,4 @@
-"""Real Spark for the tests: a JVM a pytest worker, a Spark Connect server where a test asks for it; a real browser."""
+"""Real Spark for the tests: one JVM a pytest worker, one Spark Connect server; a real browser; who runs what."""
 
 from __future__ import annotations
 
@@ -30,9 +30,32 @@ SMALL = {
     # Short runs: compiling takes more time than it saves.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Java halves the machine code that it keeps, and more, when it compiles so; Spark's code does not fit.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
 }
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # while it is set, pyspark's functions make columns for Spark Connect
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Share tests out among the workers: what is costly to start is started by one, and short tests come last."""
+    for item in items:
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+    # Groups come first by themselves. So no worker is left with a long test when the others are done.
+    items.sort(key=lambda item: not {"spark", "any_spark"} & {*_fixtures(item)})
+
+
+def _group(item: pytest.Item) -> str | None:
+    callspec = getattr(item, "callspec", None)
+    if "connect_url" in _fixtures(item) or (callspec and callspec.params.get("any_spark") == "connect"):
+        return "connect"  # one server
+    # A file's tests run the same kernels, each of which takes up to a minute to compile.
+    return item.path.stem if item.path.parent.name == "engines" else None
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])  # a doctest has none
 
 
 @pytest.fixture
