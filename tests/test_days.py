@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,7 @@ from pipeline.sources.landing_rows import path_of
 from pipeline.tables import Table, bronze, quarantine, silver
 from tests.aggregate.whole import ALWAYS, by_job, in_one_run
 from tests.conftest import SMALL
+from tests.small_lake import kept
 from tests.sources.test_real_formats import DATA, FILES
 
 if TYPE_CHECKING:
@@ -48,8 +50,11 @@ DAY = date(2030, 1, 7)  # a Monday
 # Without keys; with three formats, whose rows give several events; with keys, and the least work.
 STOCK, TAXI, ACTIVITY = DATASETS["stock"], DATASETS["taxi"], DATASETS["activity"]
 SHARES = Shares(bad=0.02, duplicate=0.02, late=0.02)
+CONFIG = Config(master="local[2]", spark_conf=SMALL)
 
 Run = Callable[..., Interval]
+WholeDay = Callable[[Dataset], Path]
+Done = Callable[[Dataset], tuple[Manifest, Interval]]
 
 
 @pytest.fixture
@@ -73,6 +78,36 @@ def landed(config: Config, dataset: Dataset = STOCK, rows: int = 300, day: date 
     return generate(dataset, Path(config.landing), [day], rows, shares=replace(SHARES, **shares))
 
 
+@pytest.fixture(scope="session")
+def whole_day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> WholeDay:
+    """The folder of a lake, and of the landing day of a dataset that was brought into it and checked."""
+
+    def find(dataset: Dataset) -> Path:
+        def make(home: Path) -> None:
+            config = replace(CONFIG, lake=str(home / "lake"), landing=str(home / "landing"))
+            made = landed(config, dataset)
+            prepare(spark, config, dataset)
+            process_day(spark, config, dataset, DAY, "first", site=home / "site")
+            (home / "made").write_bytes(pickle.dumps(made))
+
+        return kept(tmp_path_factory, f"whole-day-{dataset.name}", make)
+
+    return find
+
+
+@pytest.fixture
+def done(whole_day: WholeDay, spark: SparkSession, config: Config) -> Done:
+    """Puts a copy of such a lake in the place of the test's own; what had landed there, and the interval."""
+
+    def copy(dataset: Dataset) -> tuple[Manifest, Interval]:
+        shutil.copytree(whole_day(dataset), Path(config.lake).parent, dirs_exist_ok=True)
+        made = pickle.loads((whole_day(dataset) / "made").read_bytes())
+        (interval,) = intervals.read(spark, config, dataset.name)
+        return made, interval
+
+    return copy
+
+
 def contents(spark: SparkSession, config: Config, table: Table) -> list[tuple[Any, ...]]:
     """All rows, but for who wrote them, in one order."""
     frame = delta.read(spark, config, table).drop("run_id", "arrived_at")
@@ -83,10 +118,9 @@ def contents(spark: SparkSession, config: Config, table: Table) -> list[tuple[An
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_every_row_is_accounted_for(run: Run, spark: SparkSession, config: Config, name: str) -> None:
+def test_every_row_is_accounted_for(done: Done, spark: SparkSession, config: Config, name: str) -> None:
     dataset = DATASETS[name]
-    made = landed(config, dataset)
-    interval = run(dataset)
+    made, interval = done(dataset)
     assert interval.status == COMPLETE
     assert interval.source_rows == made.rows == interval.silver_rows + interval.quarantined + interval.duplicates
     assert dict(interval.reasons) == dict(+made.bad)
@@ -134,9 +168,8 @@ def test_through_spark_connect(connect: SparkSession, config: Config, connect_ur
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_a_complete_day_is_left_alone(run: Run, spark: SparkSession, config: Config) -> None:
-    landed(config, ACTIVITY)
-    first = run(ACTIVITY)
+def test_a_complete_day_is_left_alone(run: Run, done: Done, spark: SparkSession, config: Config) -> None:
+    _, first = done(ACTIVITY)
     versions = [delta.current_version(spark, config, table(ACTIVITY)) for table in (bronze, silver, quarantine)]
     assert run(ACTIVITY, run_id="second") == first
     for file in (Path(config.landing) / "activity" / str(DAY)).iterdir():
@@ -167,10 +200,11 @@ def silver_ids(spark: SparkSession, config: Config) -> set[str]:
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_a_file_that_is_put_back_after_a_run_that_did_not_end(run: Run, spark: SparkSession, config: Config) -> None:
+def test_a_file_that_is_put_back_after_a_run_that_did_not_end(
+    run: Run, done: Done, spark: SparkSession, config: Config
+) -> None:
     """Silver has the second content's events already, whatever `ops.intervals` tells of the first."""
-    landed(config)
-    first = run()
+    _, first = done(STOCK)
     events = contents(spark, config, silver(STOCK))
     file = next((Path(config.landing) / "stock" / str(DAY)).glob("dell_*_trade.csv.gz"))
     before = file.read_bytes()
@@ -252,10 +286,9 @@ def test_a_file_that_comes_later_joins_the_others(run: Run, spark: SparkSession,
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_the_same_content_under_another_path_is_a_warning(run: Run, config: Config) -> None:
-    landed(config)
+def test_the_same_content_under_another_path_is_a_warning(run: Run, done: Done, config: Config) -> None:
+    done(STOCK)
     folder = Path(config.landing) / "stock" / str(DAY)
-    run()
     other = folder.with_name(str(DAY + timedelta(days=1)))
     other.mkdir()
     shutil.copy(folder / "ibm_20300107_trade.csv.gz", other / "again_20300107_trade.csv.gz")
@@ -319,9 +352,10 @@ def test_files_that_are_no_data(run: Run, spark: SparkSession, config: Config) -
     assert all(text in reasons for text in ("no known format", "is empty", "ends early"))
 
 
-def test_a_critical_failure_publishes_nothing_until_it_is_waived(run: Run, spark: SparkSession, config: Config) -> None:
-    landed(config)
-    good = run()
+def test_a_critical_failure_publishes_nothing_until_it_is_waived(
+    run: Run, done: Done, spark: SparkSession, config: Config
+) -> None:
+    _, good = done(STOCK)
     before = contents(spark, config, silver(STOCK))
     file = Path(config.landing) / "stock" / str(DAY) / "dell_20300107_trade.csv.gz"
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
@@ -372,64 +406,61 @@ days.process_day(spark, config, DATASETS["activity"], date.fromisoformat(day), "
 """
 
 
-@dataclass(frozen=True)
-class Clean:
-    """What one run leaves that nothing disturbs."""
-
-    landing: str
-    interval: Interval
-    tables: dict[str, list[tuple[Any, ...]]]
+KILLED_AT = ("bronze/activity", "quarantine/activity", "silver/activity", "ops/intervals")
 
 
-@pytest.fixture(scope="module")
-def clean(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    folder = tmp_path_factory.mktemp("clean")
-    config = Config(str(folder / "lake"), str(folder / "landing"), "local[2]", SMALL)
-    landed(config, ACTIVITY)
-    prepare(spark, config, ACTIVITY)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(days, "check", lambda *_, **__: Report(()))
-        interval = process_day(spark, config, ACTIVITY, DAY, "clean", site=folder / "site")
-    tables = {layer.__name__: contents(spark, config, layer(ACTIVITY)) for layer in (bronze, quarantine, silver)}
-    assert all(tables.values())
-    return Clean(config.landing, interval, tables)
+@pytest.fixture(scope="session")
+def killed(whole_day: WholeDay, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders, named after tables, of lakes as a run leaves them that is killed at the first data file of the table."""
+
+    def make(home: Path) -> None:
+        lake, errors = home / "lake", home.with_suffix(".errors")
+        landing = whole_day(ACTIVITY) / "landing"
+        arguments = [sys.executable, "-c", VICTIM, str(lake), str(landing), json.dumps(SMALL), str(DAY)]
+        with errors.open("w") as log:
+            victim = subprocess.Popen(arguments, start_new_session=True, stdout=subprocess.PIPE, stderr=log)
+        try:
+            assert victim.stdout is not None
+            assert victim.stdout.readline() == b"prepared\n", errors.read_text()
+            for table in KILLED_AT:
+                end = time.monotonic() + 300
+                while not any((lake / table).rglob("*.parquet")):
+                    assert victim.poll() is None, errors.read_text()
+                    assert time.monotonic() < end
+                    time.sleep(0.002)
+                # Stopped, it leaves what it would if it were killed; and it can go on to the next table.
+                os.killpg(victim.pid, signal.SIGSTOP)
+                shutil.copytree(lake, home / table / "lake")
+                os.killpg(victim.pid, signal.SIGCONT)
+        finally:
+            os.killpg(victim.pid, signal.SIGKILL)
+            victim.wait()
+
+    return kept(tmp_path_factory, "killed", make)
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("table", ["bronze/activity", "quarantine/activity", "silver/activity", "ops/intervals"])
-def test_killed_while_it_writes(spark: SparkSession, config: Config, clean: Clean, tmp_path: Path, table: str) -> None:
+@pytest.mark.parametrize("table", KILLED_AT)
+def test_killed_while_it_writes(
+    run: Run, spark: SparkSession, config: Config, whole_day: WholeDay, killed: Path, table: str
+) -> None:
     """A run is killed when its first data file of a table appears; the next run leaves what one clean run would."""
-    config = replace(config, landing=clean.landing)
-    _run_and_kill(config, f"{config.lake}/{table}")
-    prepare(spark, config, ACTIVITY)
-    interval = process_day(spark, config, ACTIVITY, DAY, "run", site=tmp_path / "site")
+    clean = replace(config, lake=str(whole_day(ACTIVITY) / "lake"))
+    shutil.copytree(killed / table / "lake", config.lake)
+    shutil.copytree(whole_day(ACTIVITY) / "landing", config.landing)
+    interval = run(ACTIVITY)
     for layer in (bronze, quarantine, silver):
-        assert contents(spark, config, layer(ACTIVITY)) == clean.tables[layer.__name__]
+        assert contents(spark, config, layer(ACTIVITY)) == contents(spark, clean, layer(ACTIVITY)) != []
+    (expected,) = intervals.read(spark, clean, "activity")
     same = {
         "run_id": "",
         "completed_at": interval.completed_at,
         "silver_version": 0,
         "quarantine_version": 0,
         "bronze_version": 0,
+        "warnings": (),  # the clean run was checked
     }
-    assert replace(interval, **same) == replace(clean.interval, **same)  # type: ignore[arg-type]
-
-
-def _run_and_kill(config: Config, folder: str) -> None:
-    arguments = [sys.executable, "-c", VICTIM, config.lake, config.landing, json.dumps(SMALL), str(DAY)]
-    victim = subprocess.Popen(arguments, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        assert victim.stdout is not None
-        assert victim.stdout.readline() == b"prepared\n"
-        known = {*Path(folder).rglob("*.parquet")}
-        end = time.monotonic() + 300
-        while {*Path(folder).rglob("*.parquet")} == known:
-            assert victim.poll() is None, victim.stderr
-            assert time.monotonic() < end
-            time.sleep(0.002)
-    finally:
-        os.killpg(victim.pid, signal.SIGKILL)
-        victim.wait()
+    assert replace(interval, **same) == replace(expected, **same)  # type: ignore[arg-type]
 
 
 QUESTIONS = {
