@@ -29,6 +29,7 @@ from pipeline.quality.report import QualityError
 from pipeline.query.checked import Query
 from pipeline.questions import Question, ask
 from pipeline.tables import ENGINE_RUNS, silver
+from tests.report.lake import write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,12 +44,10 @@ Fill = Callable[[Sequence[Event]], None]
 
 
 @pytest.fixture
-def fill(spark: SparkSession, config: Config) -> Fill:
+def fill(config: Config) -> Fill:
     """Writes events into silver.stock."""
 
-    def write(events: Sequence[Event]) -> None:
-        table = silver(STOCK)
-        delta.create(spark, config, table)
+    def fill_silver(events: Sequence[Event]) -> None:
         rows = []
         for number, (seconds, company, sector, price, volume) in enumerate(events):
             time = NOON + timedelta(seconds=seconds)
@@ -66,11 +65,10 @@ def fill(spark: SparkSession, config: Config) -> Fill:
                 "line": number + 1,
                 "landing_date": DAY,
             }
-            rows.append(tuple(given.get(column.name) for column in table.columns))
-        schema = ", ".join(f"{column.name} {column.type}" for column in table.columns)
-        delta.append(spark, config, table, spark.createDataFrame(rows, schema).coalesce(1))
+            rows.append(given)
+        write(config, silver(STOCK), rows)
 
-    return write
+    return fill_silver
 
 
 def question(window: str, pattern: str = "Stock S+", where: str = "[company]", returns: str = "COUNT(*)") -> Question:
