@@ -30,7 +30,7 @@ SMALL = {
     # Short runs: compiling takes more time than it saves.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Java halves the machine code that it keeps, and more, when it compiles so; Spark's code does not fit.
+    # Compiling so, Java keeps 48 MB of machine code unless told otherwise, which some tests on Spark nearly fill.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
 }
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # while it is set, pyspark's functions make columns for Spark Connect
