@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline import delta, intervals, nights
+from pipeline import days, delta, intervals, nights
 from pipeline.answers import answer_interval
 from pipeline.config import Config
 from pipeline.datasets import DATASETS
 from pipeline.days import prepare, process_day
 from pipeline.intervals import COMPLETE
 from pipeline.publish import gold
+from pipeline.quality.report import Report
 from pipeline.sources.generator import generate
 from pipeline.sources.generator.files import Shares
-from pipeline.tables import Table, gold_history, silver
+from pipeline.tables import OPS_INTERVALS, OPS_PUBLICATIONS, Table, bronze, gold_history, quarantine, silver
 from tests.dags.conftest import Night, states
 from tests.small_lake import STAMPS, leave_checks_out
 
@@ -36,7 +40,8 @@ def land(config: Config, *days: date, rows: int = 300) -> None:
 
 def contents(spark: SparkSession, config: Config, table: Table) -> list[str]:
     """All rows, but for who wrote them and when."""
-    return sorted(str(row) for row in delta.read(spark, config, table).drop(*STAMPS, "arrived_at").collect())
+    stamps = {*STAMPS, "arrived_at", "silver_version"}
+    return sorted(str(row) for row in delta.read(spark, config, table).drop(*stamps).collect())
 
 
 def answers(spark: SparkSession, config: Config) -> dict[str, list[str]]:
@@ -76,3 +81,65 @@ def test_a_night(
     done = night("trends_stock", MONDAY, queries=["falling"])
     assert states(done)["report"] == "success"
     assert answers(spark, lake) == found
+
+
+def test_five_days_in_any_order(
+    spark: SparkSession, lake: Config, night: Night, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Days are ingested and answered out of order, one of them twice: the tables are those of nights in order."""
+    leave_checks_out(monkeypatch)
+    monkeypatch.setattr(days, "check", lambda *_, **__: Report(()))
+    week = [MONDAY + timedelta(days=number) for number in range(5)]
+    # Late rows would need another night, that of revise_late.
+    generate(STOCK, Path(lake.landing), week, 60, shares=replace(SHARES, late=0))
+    falling = nights.question(lake, STOCK, "falling")
+    shutil.rmtree(Path(lake.queries) / "stock" / "deep")
+
+    other = replace(lake, lake=str(tmp_path / "other"))
+    prepare(spark, other, STOCK)
+    gold.prepare(spark, other, [falling])
+    for day in week:
+        process_day(spark, other, STOCK, day, "in order")
+        answer_interval(spark, other, [falling], day, "in order")
+
+    for dag, order in (("ingest_stock", (3, 0, 4, 1, 2)), ("trends_stock", (2, 4, 0, 3, 1, 4))):
+        for number in order:
+            assert str(night(dag, week[number]).state) == "success"
+    for table in (silver(STOCK), quarantine(STOCK), falling.table, gold_history(falling.table)):
+        assert contents(spark, lake, table) == contents(spark, other, table), table.full_name
+    assert {row.interval_date for row in delta.read(spark, lake, falling.table).collect()} == {*week}
+    assert {row.revision for row in delta.read(spark, lake, falling.table).collect()} == {1}
+
+
+def test_upkeep(spark: SparkSession, lake: Config, night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are joined, those that nobody needs and what old runs staged are gone; every table is as it was."""
+    leave_checks_out(monkeypatch)
+    monkeypatch.setattr(days, "check", lambda *_, **__: Report(()))
+    week = [MONDAY, MONDAY + timedelta(days=1)]
+    land(lake, *week, rows=60)
+    prepare(spark, lake, STOCK)
+    for day in week:
+        process_day(spark, lake, STOCK, day, "first")
+    falling = nights.question(lake, STOCK, "falling")
+    gold.prepare(spark, lake, [falling])
+    answer_interval(spark, lake, [falling], MONDAY, "first")
+    tables = [bronze(STOCK), silver(STOCK), quarantine(STOCK), OPS_INTERVALS, OPS_PUBLICATIONS, falling.table]
+    before = {table.full_name: contents(spark, lake, table) for table in tables}
+    files = delta.history(spark, lake, OPS_INTERVALS, 1)[0].version
+
+    folder = Path(falling.table.path(lake)) / f"interval_date={MONDAY}"
+    left, begun = (folder / f"part-{name}.parquet" for name in ("left", "begun"))
+    staged = [Path(lake.lake) / "_staging" / name for name in ("old", "new")]
+    for file in (left, begun, *(run / "note.json" for run in staged)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("of a run that was killed")
+    long_ago = time.time() - 86400 * (falling.table.kept_days + 1)
+    for path in (left, staged[0] / "note.json", staged[0]):
+        os.utime(path, (long_ago, long_ago))
+
+    run = night("maintain_lake", MONDAY)
+    assert str(run.state) == "success", states(run)
+    assert (left.exists(), begun.exists()) == (False, True)
+    assert [run.exists() for run in staged] == [False, True]
+    assert {table.full_name: contents(spark, lake, table) for table in tables} == before
+    assert delta.history(spark, lake, OPS_INTERVALS, 1)[0].version > files
