@@ -18,10 +18,9 @@ from pipeline.days import prepare, process_day
 from pipeline.intervals import COMPLETE
 from pipeline.publish import gold
 from pipeline.quality.report import Report
-from pipeline.sources.generator import generate
-from pipeline.sources.generator.files import Shares
 from pipeline.tables import OPS_INTERVALS, OPS_PUBLICATIONS, Table, bronze, gold_history, quarantine, silver
 from tests.dags.conftest import Night, states
+from tests.landing import land
 from tests.small_lake import STAMPS, leave_checks_out
 
 if TYPE_CHECKING:
@@ -30,12 +29,7 @@ if TYPE_CHECKING:
 
 MONDAY = date(2024, 1, 8)
 STOCK = DATASETS["stock"]
-SHARES = Shares(bad=0.01, duplicate=0.01, late=0.01)
 NAMES = ("deep/whole-days", "falling")
-
-
-def land(config: Config, *days: date, rows: int = 300) -> None:
-    generate(STOCK, Path(config.landing), days, rows, shares=SHARES)
 
 
 def contents(spark: SparkSession, config: Config, table: Table) -> list[str]:
@@ -54,7 +48,7 @@ def answers(spark: SparkSession, config: Config) -> dict[str, list[str]]:
 def test_a_night(
     spark: SparkSession, lake: Config, night: Night, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    land(lake, MONDAY)
+    land(lake, STOCK, [MONDAY])
     ingested = night("ingest_stock", MONDAY)
     assert states(ingested) == dict.fromkeys(("landing", "bronze", "silver", "quality"), "success")
     done = night("trends_stock", MONDAY)
@@ -90,8 +84,7 @@ def test_five_days_in_any_order(
     leave_checks_out(monkeypatch)
     monkeypatch.setattr(days, "check", lambda *_, **__: Report(()))
     week = [MONDAY + timedelta(days=number) for number in range(5)]
-    # Late rows would need another night, that of revise_late.
-    generate(STOCK, Path(lake.landing), week, 60, shares=replace(SHARES, late=0))
+    land(lake, STOCK, week)
     falling = nights.question(lake, STOCK, "falling")
     shutil.rmtree(Path(lake.queries) / "stock" / "deep")
 
@@ -116,7 +109,7 @@ def test_upkeep(spark: SparkSession, lake: Config, night: Night, monkeypatch: py
     leave_checks_out(monkeypatch)
     monkeypatch.setattr(days, "check", lambda *_, **__: Report(()))
     week = [MONDAY, MONDAY + timedelta(days=1)]
-    land(lake, *week, rows=60)
+    land(lake, STOCK, week)
     prepare(spark, lake, STOCK)
     for day in week:
         process_day(spark, lake, STOCK, day, "first")
