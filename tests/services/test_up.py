@@ -223,32 +223,34 @@ def intervals(config: Config, dataset: Dataset) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def in_order(up: Up, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[SparkSession, Config]]:
-    """A lake in which the week's nights were run one after the other, each in one go."""
+def own(up: Up, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[SparkSession, Config]]:
+    """A lake of the test's own, and a session at the same server; without checks."""
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", up.place.secrets()[secrets_file.SPARK_TOKEN])
     leave_checks_out(monkeypatch)
     monkeypatch.setattr(days, "check", lambda *_, **__: Report(()))
     config = replace(up.config, lake=str(tmp_path / "lake"))
     spark = session(config)
     try:
-        question = nights.question(config, STOCK, "falling")
-        days.prepare(spark, config, STOCK)
-        gold.prepare(spark, config, [question])
-        for day in WEEK:
-            days.process_day(spark, config, STOCK, day, "in order")
-            answer_interval(spark, config, [question], day, "in order")
         yield spark, config
     finally:
         spark.stop()
         os.environ.pop(CONNECT_MODE, None)
 
 
-def test_a_backfill_of_five_days(up: Up, in_order: tuple[SparkSession, Config]) -> None:
+def test_a_backfill_of_five_days(up: Up, own: tuple[SparkSession, Config]) -> None:
     """All at once, backwards, before TRENDS_START, and answers asked for before their events: as nights in order."""
     for dag in (TRENDS, INGEST):
         ends = {"from_date": f"{WEEK[0]}T00:00:00Z", "to_date": f"{WEEK[-1]}T00:00:00Z"}
         how = {"max_active_runs": len(WEEK), "run_backwards": True, "reprocess_behavior": "none"}
         up.rest.call("POST", "/backfills", {"dag_id": dag, "dag_run_conf": {}, **ends, **how})
+
+    spark, expected = own
+    question = nights.question(expected, STOCK, "falling")
+    days.prepare(spark, expected, STOCK)
+    gold.prepare(spark, expected, [question])
+    for day in WEEK:
+        days.process_day(spark, expected, STOCK, day, "in order")
+        answer_interval(spark, expected, [question], day, "in order")
 
     def done(dag: str) -> bool:
         states = up.states(dag, "backfill")
@@ -257,9 +259,6 @@ def test_a_backfill_of_five_days(up: Up, in_order: tuple[SparkSession, Config]) 
 
     for dag in (INGEST, TRENDS):
         wait(f"the backfill of {dag}", partial(done, dag))
-
-    spark, expected = in_order
-    question = nights.question(expected, STOCK, "falling")
     for table in (silver(STOCK), quarantine(STOCK), question.table, gold_history(question.table)):
         found = contents(spark, up.config, table)
         assert found == contents(spark, expected, table), table.full_name
