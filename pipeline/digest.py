@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from pipeline import arrow_tables, nights, ready
+from pipeline import arrow_tables, freshness, nights
 from pipeline.config import Config
 from pipeline.datasets import DATASETS
 from pipeline.datasets.declaration import Dataset
@@ -17,8 +17,7 @@ from pipeline.questions import table_name
 from pipeline.tables import OPS_INTERVALS, OPS_PUBLICATIONS
 
 SINCE = timedelta(days=1)
-SPARE = timedelta(hours=4)  # after a landing day is due, until it must be in silver; and as much again until answers
-LOOKED_BACK = 14  # days in which something may be missing
+SPARE = timedelta(hours=4)  # after a landing day is due, until it must be in silver
 SHOWN = 10
 
 
@@ -67,16 +66,14 @@ def digest(config: Config, now: datetime | None = None) -> Digest:
     publications = arrow_tables.rows(config, OPS_PUBLICATIONS, names)
     ingested = _since(intervals, "completed_at", "landing_date", at)
     published = _since(publications, "published_at", "interval_date", at)
-    by_status = {row["dataset"]: row for row in intervals}
     failed = [
         f"{row['dataset']} {row['landing_date']}: {row['status']}" for row in ingested if row["status"] != COMPLETE
     ]
     stale: list[str] = []
     for dataset in DATASETS.values():
-        known = {row["landing_date"]: row["status"] for row in intervals if row["dataset"] == dataset.name}
+        status = {row["landing_date"]: row["status"] for row in intervals if row["dataset"] == dataset.name}
         failed += _mistakes(config, dataset)
-        if dataset.name in by_status:
-            stale += _behind(config, dataset, known, publications, at)
+        stale += _behind(config, dataset, status, publications, at)
     return Digest(
         at,
         tuple(
@@ -119,34 +116,22 @@ def _mistakes(config: Config, dataset: Dataset) -> list[str]:
 def _behind(
     config: Config,
     dataset: Dataset,
-    known: dict[date, str],
+    status: dict[date, str],
     publications: Sequence[dict[str, Any]],
     at: datetime,
 ) -> list[str]:
-    """Landing days and intervals whose deadline is past; days before the first that was ever taken in do not count."""
-    recent = [at.date() - timedelta(days=back) for back in range(LOOKED_BACK, 0, -1)]
-    first = min(known)
-    late = [
-        day
-        for day in recent
-        if day >= first
-        and dataset.expects(day)
-        and dataset.expected_at(day) + SPARE <= at
-        and known.get(day) != COMPLETE
-    ]
-    found = [f"{dataset.name} {day}: not in silver ({known.get(day, 'not ingested')})" for day in late]
+    """Landing days whose deadline is past, and queries that are not published though their events are there."""
+    late = freshness.of_dataset(dataset, status, at - SPARE).missing
+    found = [f"{dataset.name}: not in silver: {_days(late, status)}"] if late else []
     for name in nights.query_names(config, dataset):
         query = table_name(name)
-        there = {row["interval_date"] for row in publications if row["query"] == query}
-        missing = [
-            day
-            for day in recent
-            if there
-            and day > min(there)
-            and day not in there
-            and (needed := ready.needed_days(dataset, (), day))
-            and dataset.expected_at(max(needed)) + 2 * SPARE <= at
-        ]
-        if missing:
-            found.append(f"{query}: not published for {', '.join(map(str, missing))}")
+        published = {row["interval_date"] for row in publications if row["query"] == query}
+        if missing := freshness.of_query(dataset, status, published).missing:
+            found.append(f"{query}: not published: {_days(missing)}")
     return found
+
+
+def _days(days: Sequence[date], status: Mapping[date, str] | None = None) -> str:
+    """The newest of some days, and how many there are."""
+    shown = [f"{day} ({status.get(day, 'not ingested')})" if status is not None else f"{day}" for day in days[-SHOWN:]]
+    return ", ".join(shown) + (f" and {len(days) - SHOWN} days before" if len(days) > SHOWN else "")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import math
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference
@@ -12,22 +13,32 @@ from dags.parts.defaults import HOURS_TO_SPARE
 if TYPE_CHECKING:
     from pipeline.datasets.declaration import Dataset
 
-# From the interval's end, when a night is queued, to its local midnight where that is latest (UTC-12).
-HOURS_OF_ZONES = 12
-
 
 def freshness(dataset: Dataset, days: int = 0) -> DeadlineAlert:
-    """A deadline for each run, so many days later.
+    """A deadline for each run of a dataset, so many days later."""
+    hours = due_after(dataset) + HOURS_TO_SPARE
+    about = f"{dataset.name}: not done {hours} hours" + (f" and {days} days" if days else "") + " after it was queued"
+    return deadline(f"{dataset.name} is fresh", timedelta(days=days, hours=hours), about)
+
+
+def deadline(name: str, interval: timedelta, about: str) -> DeadlineAlert:
+    """A deadline for each run, after which it is told of.
 
     From when it was queued, not from its interval: a backfill is not late because its days are old.
     """
-    hours = max(dataset.expected_by - 24, 0) + HOURS_OF_ZONES + HOURS_TO_SPARE
-    about = f"{dataset.name}: not done {hours} hours" + (f" and {days} days" if days else "") + " after it was queued"
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
-        interval=timedelta(days=days, hours=hours),
+        interval=interval,
         callback=AsyncCallback(missed, kwargs={"about": about}),
-        name=f"{dataset.name} is fresh",
+        name=name,
+    )
+
+
+def due_after(dataset: Dataset) -> int:
+    """How many hours after an interval's end, when its night is queued, its files are expected; in winter or summer."""
+    ends = [datetime(2024, month, 2, tzinfo=UTC) for month in (1, 7)]
+    return max(
+        math.ceil((dataset.expected_at((end - timedelta(days=1)).date()) - end) / timedelta(hours=1)) for end in ends
     )
 
 
@@ -37,6 +48,8 @@ async def missed(about: str, **given: Any) -> None:
 
     from dags.parts.notify import tell
 
-    run = (given.get("context") or {}).get("dag_run") or {}
-    name = f"{run.get('dag_id')} {run.get('dag_run_id') or run.get('run_id')}" if isinstance(run, dict) else str(run)
-    await asyncio.to_thread(tell, f"{name} is late: {about}", kind="deadline missed", about=about)
+    run = given["context"]["dag_run"]
+    name = f"{run['dag_id']} {run['dag_run_id']}"
+    await asyncio.to_thread(
+        tell, f"{name} is late: {about}", kind="deadline missed", dag=run["dag_id"], run=run["dag_run_id"], about=about
+    )

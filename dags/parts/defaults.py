@@ -11,9 +11,8 @@ from airflow.sdk import CronDataIntervalTimetable, ExceptionRetryPolicy, Param, 
 from dags.parts.notify import on_failure
 from dags.parts.priority import NightsFirst
 from pipeline.errors import DidNotFinishError, InputError, SetupError, TrendsError
+from pipeline.services.airflow import POOL as POOL
 
-POOL = "trends_spark"  # made by trends up, or by airflow pools import dags/pools.json
-CONNECTION = "trends_spark"
 OWNER = "trendmill"
 
 NIGHTLY = CronDataIntervalTimetable("0 0 * * *", timezone="UTC")  # @daily would give empty intervals

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from dags.parts.defaults import CONNECTION
 from pipeline.config import Config
 from pipeline.errors import TrendsError
+from pipeline.services.airflow import CONNECTION
 
 if TYPE_CHECKING:
     from pipeline.datasets.declaration import Dataset

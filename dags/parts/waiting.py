@@ -14,7 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from dags.parts.night import interval_of, work
 from pipeline.datasets import DATASETS
 
-LOOKED_EVERY = 30.0  # seconds
+LOOKED_EVERY = 10.0  # seconds
 
 
 class LandingCheck(BaseOperator):

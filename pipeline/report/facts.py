@@ -35,6 +35,10 @@ class Facts:
         """The intervals of a query, by day."""
         return [one for one in self.publications if one.query == query]
 
+    def status(self, dataset: str) -> dict[date, str]:
+        """Of each landing day of a dataset."""
+        return {one.landing_date: one.status for one in self.intervals if one.dataset == dataset}
+
     def runs(self, query: str) -> list[EngineRun]:
         """The engine runs of a query."""
         return [one for one in self.engine_runs if one.query == query]

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from pipeline import freshness
 from pipeline.datasets import DATASETS
+from pipeline.freshness import Freshness
 from pipeline.intervals import COMPLETE, Interval
 from pipeline.publish.engine_runs import EngineRun
 from pipeline.publish.publications import Publication
 from pipeline.publish.stale import Stale
-from pipeline.report import freshness
 from pipeline.report.facts import Facts, by_key
-from pipeline.report.freshness import Freshness
 from pipeline.report.subjects import Subject
 
 NIGHTS = 14
@@ -65,16 +65,17 @@ class Night:
 
 def dataset_lines(facts: Facts, now: datetime) -> list[tuple[str, Freshness]]:
     """Every dataset's freshness."""
-    return [(name, freshness.of_dataset(dataset, facts.intervals, now)) for name, dataset in DATASETS.items()]
+    return [(name, freshness.of_dataset(dataset, facts.status(name), now)) for name, dataset in DATASETS.items()]
 
 
 def query_line(subject: Subject, facts: Facts, found: Mapping[date, Stale], error: str | None) -> QueryLine:
     """A query's state."""
     published = facts.published(subject.name)
-    dataset = subject.dataset.name if subject.dataset else ""
+    days = [one.interval_date for one in published]
+    dataset = subject.dataset
     return QueryLine(
         subject,
-        freshness.of_query(published, facts.intervals, dataset),
+        freshness.of_query(dataset, facts.status(dataset.name) if dataset else {}, days),
         published[-1] if published else None,
         len(published),
         sum(one.rows for one in published),

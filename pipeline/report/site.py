@@ -101,7 +101,7 @@ def _put(site: Site, out: Path) -> None:
     pages = sorted(path.relative_to(site.folder) for path in site.folder.glob("*.html"))
     pages = [path for path in pages if path.name != FRONT]
     pages += sorted(path.relative_to(site.folder) for path in site.folder.glob("queries/*.html"))
-    needed = [path.relative_to(site.folder) for path in site.folder.rglob("*.js") if "data" in path.parts]
+    needed = [path.relative_to(site.folder) for path in site.folder.glob("data/**/*.js")]
     needed += [path.relative_to(site.folder) for path in site.folder.glob("assets/**/*") if path.is_file()]
     for path in (*needed, *pages, Path(FRONT)):
         (out / path).parent.mkdir(parents=True, exist_ok=True)

@@ -17,12 +17,13 @@ from pipeline.services.ports import LOOPBACK
 ADMIN = "admin"
 POOL = "trends_spark"
 CONNECTION = "trends_spark"
+# What follows `python -m`.
 COMPONENTS = {
-    "api-server": ("api-server",),
+    "api-server": ("airflow", "api-server"),
     # Their log servers would listen on every interface; the api-server reads the same folder.
-    "scheduler": ("scheduler", "--skip-serve-logs"),
-    "dag-processor": ("dag-processor",),
-    "triggerer": ("triggerer", "--skip-serve-logs"),
+    "scheduler": ("pipeline.services.scheduler", "--skip-serve-logs"),
+    "dag-processor": ("airflow", "dag-processor"),
+    "triggerer": ("airflow", "triggerer", "--skip-serve-logs"),
 }
 # The names that Airflow's health page has for the components beside the api-server, which serves the page.
 HEALTH = ("metadatabase", "scheduler", "dag_processor", "triggerer")
@@ -57,19 +58,19 @@ def slots() -> int:
     return int(os.environ.get("TRENDS_SPARK_SLOTS") or os.cpu_count() or 1)
 
 
-def command(*arguments: str) -> list[str]:
-    """A command of Airflow, by the Python that runs this one."""
-    return [sys.executable, "-m", "airflow", *arguments]
+def component(name: str) -> list[str]:
+    """The command of a component, by the Python that runs this one."""
+    return [sys.executable, "-m", *COMPONENTS[name]]
 
 
 def migrate() -> list[str]:
     """The command that makes Airflow's tables, or brings them to its version."""
-    return command("db", "migrate")
+    return [sys.executable, "-m", "airflow", "db", "migrate"]
 
 
 def make_pool() -> list[str]:
     """The command that makes the pool of Spark jobs, or changes its size."""
-    return command("pools", "set", POOL, str(slots()), "Spark jobs at once")
+    return [sys.executable, "-m", "airflow", "pools", "set", POOL, str(slots()), "Spark jobs at once"]
 
 
 def write_password(home: Path, password: str) -> None:

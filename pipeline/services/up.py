@@ -67,6 +67,8 @@ class _Start:
 
     def _own_spark(self) -> dict[str, str]:
         return {
+            # They are the server's, which tasks may not set again.
+            "TRENDS_SPARK_CONF": "",
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": self.secrets[secrets_file.SPARK_TOKEN],
             "SPARK_LOCAL_DIRS": str(self.place.home / "spark"),
         }
@@ -160,17 +162,19 @@ def _spark(at: _Start) -> None:
     """A server of our own, unless the user has named one."""
     if not at.config.remote:
         ports = ["--port", _port(at.state.spark), "--ui-port", _port(at.state.spark_pages)]
-        at.start("spark", [sys.executable, "-m", "pipeline.services.spark_connect", *ports], at.environment())
+        conf = {"TRENDS_SPARK_CONF": os.environ.get("TRENDS_SPARK_CONF", "")}
+        command = [sys.executable, "-m", "pipeline.services.spark_connect", *ports]
+        at.start("spark", command, at.environment() | conf)
 
 
 def _airflow(at: _Start) -> None:
     """The api-server gets ready while the pool is made; the others come after the pool that their tasks need."""
     with at.step("Airflow"):
-        at.start("api-server", airflow.command(*airflow.COMPONENTS["api-server"]), at.environment())
+        at.start("api-server", airflow.component("api-server"), at.environment())
         at.run("pool", airflow.make_pool(), at.environment())
-        for name, arguments in airflow.COMPONENTS.items():
+        for name in airflow.COMPONENTS:
             if name != "api-server":
-                at.start(name, airflow.command(*arguments), at.environment())
+                at.start(name, airflow.component(name), at.environment())
         services = [service for service in at.state.services if service.name in airflow.COMPONENTS]
         at.wait(services, lambda: {*at.rest.health().values()} == {"healthy"})
 

@@ -19,7 +19,6 @@ from tests.conftest import SMALL
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
     from airflow.models.dagrun import DagRun
-    from pyspark.sql import SparkSession
 
 DAGS = Path(__file__).parents[2] / "dags"
 QUERIES = {
@@ -77,8 +76,8 @@ def bag(airflow_home: Path) -> DagBag:
 
 
 @pytest.fixture
-def lake(spark: SparkSession, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
-    """The lake that tasks find by their environment, and some queries."""
+def lake(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """The lake that tasks find by their environment, and some queries; a test that runs tasks on it needs `spark`."""
     for name, text in QUERIES.items():
         file = tmp_path / "queries" / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,8 @@ from pipeline.intervals import COMPLETE, FAILED, MISSING
 from pipeline.quality.report import Report
 from pipeline.tables import OPS_PUBLICATIONS, gold_history, silver
 from tests.dags.conftest import Night, cleared, environment, states
-from tests.dags.test_a_night import MONDAY, STOCK, answers, land
+from tests.dags.test_a_night import MONDAY, STOCK, answers
+from tests.landing import land
 from tests.small_lake import ROOT, leave_checks_out
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def test_a_bad_file(spark: SparkSession, lake: Config, night: Night, capfd: pyte
     assert (str(done.state), status(spark, lake)) == ("failed", {MONDAY: MISSING})
     assert f"no file in {folder}" in "".join(capfd.readouterr())
 
-    land(lake, MONDAY, rows=60)
+    land(lake, STOCK, [MONDAY])
     good = {file: file.read_bytes() for file in folder.iterdir()}
     for file in good:
         file.write_bytes(gzip.compress(b"no trade at all\n" * 9))
@@ -81,7 +82,7 @@ def test_a_query_with_a_mistake(
     spark: SparkSession, lake: Config, night: Night, bag: DagBag, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It fails alone and says its line, and is done again alone; so is a query whose staged answers are gone."""
-    land(lake, MONDAY)
+    land(lake, STOCK, [MONDAY])
     night("ingest_stock", MONDAY)
     file = Path(lake.queries) / "stock" / "falling.query"
     text = file.read_text()
@@ -115,7 +116,7 @@ def test_a_query_with_a_mistake(
 @pytest.mark.usefixtures("unchecked")
 def test_late_rows(spark: SparkSession, lake: Config, night: Night) -> None:
     """A file of Tuesday with Monday's trades: revise_late answers Monday's windows again, and nothing else."""
-    land(lake, MONDAY)
+    land(lake, STOCK, [MONDAY])
     night("ingest_stock", MONDAY)
     assert str(night("trends_stock", MONDAY).state) == "success"
     source = max((Path(lake.landing) / "stock" / str(MONDAY)).iterdir(), key=lambda file: file.stat().st_size)
@@ -160,7 +161,7 @@ def test_a_killed_task(
     """Killed while it publishes, with all of its processes: the next try leaves what a clean run leaves."""
     from tests.dags.conftest import DAGS
 
-    land(lake, MONDAY)
+    land(lake, STOCK, [MONDAY])
     night("ingest_stock", MONDAY)
     clean = replace(lake, lake=str(tmp_path / "clean"))
     shutil.copytree(lake.lake, clean.lake)

@@ -73,7 +73,8 @@ def test_nothing_needs_somebody_where_all_is_well(config: Config, out: Path) -> 
     assert text.count("up to date") == len(DATASETS)
 
 
-def test_an_empty_lake_has_a_site(config: Config, out: Path) -> None:
+def test_an_empty_lake_has_a_site(config: Config, tmp_path: Path) -> None:
+    out = tmp_path / "data" / "site"  # the folder of compose, which has the name of one of its own
     assert build(config, out, Path("nowhere")).errors == {}
     assert "Nothing was ingested yet" in words(out / "index.html")
     assert "Nothing was compared yet" in words(out / "engines.html")

@@ -67,7 +67,7 @@ def test_a_service_says_whether_it_is_well(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_components_start_as_on_one_machine(name: str) -> None:
-    assert SERVICES[name]["command"] == ["airflow", *COMPONENTS[name]]
+    assert SERVICES[name]["command"] == ["python", "-m", *COMPONENTS[name]]
 
 
 def test_settings_are_those_of_one_machine() -> None:
