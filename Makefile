@@ -18,7 +18,7 @@ venv: $(VENV)/.jars ## make the environment in .venv (redone when the pinned req
 
 demo: venv ## the shipped queries on samples, then a generated night through Airflow
 	@$(BIN)/python queries/demo.py
-	@pipeline/demo.sh $(BIN)/trends
+	@$(BIN)/python -m dags.parts.demo
 
 up: venv ## start Airflow, its database and Spark on this machine (PORT=8081 for another port)
 	@$(BIN)/trends up --port $(PORT)

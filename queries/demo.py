@@ -20,7 +20,7 @@ SHOWN = 8  # lines of an answer
 
 def main() -> int:
     """Run them; the exit code of the first that fails."""
-    # The E-Cube workloads are 36 queries of one kind: one with negation, one over sectors, one that mixes the two levels.
+    # The E-Cube workloads are 36 queries of one kind: one with negation, one over sectors, one that mixes both levels.
     some = [next(QUERIES.glob(f"stock/e-cube/q{number}-*.query")) for number in ("01", "16", "27")]
     for query in [*sorted(QUERIES.glob("*/*.query")), *some]:
         if code := _run(query):
