@@ -15,6 +15,7 @@ from pathlib import Path
 from time import sleep, time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipeline import first_commit
 from pipeline.config import Config
 from pipeline.errors import DidNotFinishError, SetupError, TrendsError
 from pipeline.tables import DECLARATION, Table, literal, quoted
@@ -93,6 +94,8 @@ def create(spark: SparkSession, config: Config, table: Table) -> None:
 
     def attempt() -> None:
         try:
+            if config.lake_folder is not None and first_commit.is_plain(table):
+                first_commit.write(Path(table.path(config)), table)
             if not _is_as_declared(config, table):
                 _create(spark, config, table)
         except MissingTableError:

@@ -155,6 +155,7 @@ def share(
             except TrendsError as error:
                 say(f"{one.name} is left to itself: {error}")
         if good:
+            say(f"{dataset.name} {day}: answers {len(good)} queries in one job")
             try:
                 Staging(config, run_id, day).stage(spark, good, engine=engine, step=SHARED)
                 done = [one.name for one in good]
