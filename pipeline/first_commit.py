@@ -21,8 +21,9 @@ TYPES = {name: name for name in ("string", "double", "boolean", "date", "timesta
 }
 LOG = "_delta_log"
 FIRST = f"{0:020}.json"
-# The least versions of writers that know constraints and change feeds.
-WITHOUT, CONSTRAINTS, CHANGE_FEED = 2, 3, 4
+# What a writer must know of any table; the version that has just that, and the one that knows constraints too.
+BASIC, BASIC_VERSION, CONSTRAINTS_VERSION = ("appendOnly", "invariants"), 2, 3
+FEATURES_VERSION = 7  # from which on features are named one by one
 
 
 def is_plain(table: Table) -> bool:
@@ -58,10 +59,9 @@ def _actions(table: Table) -> list[dict[str, object]]:
         }
         for column in table.columns
     ]
-    writer = CHANGE_FEED if table.change_feed else CONSTRAINTS if table.constraints else WITHOUT
     return [
         {"commitInfo": {"timestamp": now, "operation": "CREATE TABLE", "operationParameters": {}}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": writer}},
+        {"protocol": {"minReaderVersion": 1, **_writer(table)}},
         {
             "metaData": {
                 "id": str(uuid.uuid4()),
@@ -74,3 +74,11 @@ def _actions(table: Table) -> list[dict[str, object]]:
             }
         },
     ]
+
+
+def _writer(table: Table) -> dict[str, object]:
+    """What a writer must know, no more than the table needs."""
+    if not table.change_feed:
+        return {"minWriterVersion": CONSTRAINTS_VERSION if table.constraints else BASIC_VERSION}
+    features = [*BASIC, "changeDataFeed", *(["checkConstraints"] if table.constraints else [])]
+    return {"minWriterVersion": FEATURES_VERSION, "writerFeatures": features}

@@ -89,9 +89,9 @@ def _dags() -> dict[str, Any]:
 
 def _run(dag_id: str, said: dict[str, Any], begun: float) -> bool:
     """Run a DAG for the day; whether it went well."""
-    about = f" {said}" if said else ""
-    _head(f"{dag_id}, the night of {DAY}{about}", begun)
     dag = _dags()[dag_id]
+    about = f"; {', '.join(f'{name}: {value}' for name, value in said.items())}" if said else ""
+    _head(f"{dag_id}, the night of {DAY}: {dag.description}{about}", begun)
     dag.deadline = None  # which `DAG.test` of Airflow 3.3 cannot do
     for task in dag.task_dict.values():
         task.retries = 0
