@@ -109,8 +109,7 @@ def published(
 ) -> Publication:
     """Publish staged answers that were compared and checked."""
     made = Made(run_id, answer.engine, answer.silver_version, answer.events, answer.files, warnings)
-    in_list = answer.few is not None and config.lake_folder is not None
-    rows = answer.few.to_pylist() if in_list else answer.rows
+    rows = answer.rows if answer.few is None or config.lake_folder is None else answer.few
     return publish(spark, config, answer.question, day, rows, made)
 
 

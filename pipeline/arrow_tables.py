@@ -78,9 +78,12 @@ class StoredTable:
         self, partition: Mapping[str, str | date] | None = None, names: Iterable[str] | None = None
     ) -> list[dict[str, Any]]:
         """The rows of one partition, or of all; all columns, or some."""
-        is_in = (partition or {}).items()
-        files = [file for file in self.files if all(file.partition[name] == value for name, value in is_in)]
-        return self.read(names, files).to_pylist()  # type: ignore[no-any-return]
+        return self.read(names, self.files_of(partition or {})).to_pylist()  # type: ignore[no-any-return]
+
+    def files_of(self, partition: Mapping[str, str | date]) -> list[StoredFile]:
+        """The files of one partition."""
+        is_in = partition.items()
+        return [file for file in self.files if all(file.partition[name] == value for name, value in is_in)]
 
     def history(self, limit: int) -> list[dict[str, Any]]:
         """The latest commits, newest first, as the log has them; `timestamp` in UTC."""

@@ -16,7 +16,7 @@ from pipeline.questions import Question
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FEW = 50_000  # rows
+FEW = 200_000  # rows
 FEW_BYTES = 64 * 2**20  # of a job's staged answers
 
 

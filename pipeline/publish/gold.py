@@ -23,7 +23,9 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
+
+import pyarrow as pa
 
 from pipeline import delta
 from pipeline.config import Config
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 TRIES = 10  # at an interval that other runs publish at the same time
 NOT_IN_HISTORY = "a row that is not in history would be replaced"
 
-Answers = Union["DataFrame", list[dict[str, Any]]]
+Answers = Union["DataFrame", pa.Table]
 
 
 def prepare(spark: SparkSession, config: Config, questions: Iterable[Question]) -> None:
@@ -69,8 +71,8 @@ def publish(
 ) -> Publication:
     """Put an interval's answers in the place of those that gold has; the publication that stands then.
 
-    `answers` are the columns of gold up to `exact`, without the interval; in a list where they are few and the lake is
-    a folder. Where answers of a newer version of silver are published, these stay.
+    `answers` are the columns of gold up to `exact`, without the interval; an Arrow table where they are few and the
+    lake is a folder. Where answers of a newer version of silver are published, these stay.
     """
     return _Interval(spark, config, question, day).publish(answers, made)
 
@@ -93,7 +95,7 @@ class _Interval:
             if last and self._is_older(made, last):
                 if not self._is_overwritten(last):
                     return last
-                answers, made = self._answers_of(last, isinstance(answers, list))
+                answers, made = self._answers_of(last, isinstance(answers, pa.Table))
             outcome = self._commit(answers, made)
             if last and not outcome.changed and self._is_same(made, last):
                 return last
@@ -132,9 +134,9 @@ class _Interval:
             for commit in self._commits_after(last.gold_version)[:1]
         )
 
-    def _answers_of(self, last: Publication, in_list: bool) -> tuple[Answers, Made]:
+    def _answers_of(self, last: Publication, are_few: bool) -> tuple[Answers, Made]:
         made = Made(last.run_id, last.engine, last.silver_version, last.events, last.files, last.warnings)
-        if in_list:
+        if are_few:
             return few.answers_at(self.lake[1], self.question, self.day, last.gold_version), made
         then = delta.read(*self.lake, self.table, last.gold_version).where(delta.predicate(self.where))
         return then.select(*self.values), made
@@ -171,7 +173,7 @@ class _Interval:
             return NOT_IN_HISTORY in str(error) or delta.is_conflict(error)
 
         def attempt() -> Outcome:
-            if isinstance(answers, list):
+            if isinstance(answers, pa.Table):
                 return few.commit(self.lake[1], self.question, self.day, answers, made)
             return self._attempt(answers, made)
 

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pipeline import delta
+from pipeline.aggregate.partials import gold_schema
 from pipeline.config import Config
 from pipeline.datasets import DATASETS
 from pipeline.publish.made import Made
@@ -32,10 +35,10 @@ BY_SECTOR = ask(QUERY.format(slide="10 minutes"), "queries/stock/trends-by-secto
 Counts = Mapping[tuple[int, str], int]
 
 
-def listed(counts: Counts, day: date = MONDAY) -> list[dict[str, Any]]:
+def few_answers(counts: Counts, day: date = MONDAY) -> pa.Table:
     """The data columns of gold, as aggregating gives them where answers are few."""
     midnight = datetime.combine(day, datetime.min.time(), UTC)
-    return [
+    rows = [
         {
             "window_start": midnight + timedelta(minutes=minute),
             "window_end": midnight + timedelta(minutes=minute + 10),
@@ -47,6 +50,7 @@ def listed(counts: Counts, day: date = MONDAY) -> list[dict[str, Any]]:
         }
         for (minute, sector), count in counts.items()
     ]
+    return pa.Table.from_pylist(rows, schema=gold_schema(BY_SECTOR))
 
 
 def answers(spark: SparkSession, counts: Counts, day: date = MONDAY) -> DataFrame:
@@ -55,7 +59,7 @@ def answers(spark: SparkSession, counts: Counts, day: date = MONDAY) -> DataFram
         "window_start timestamp, window_end timestamp, sector string, "
         "count string, count_log10 double, mean double, exact boolean"
     )
-    return spark.createDataFrame([tuple(row.values()) for row in listed(counts, day)], schema)
+    return spark.createDataFrame([tuple(row.values()) for row in few_answers(counts, day).to_pylist()], schema)
 
 
 def made(run_id: str, silver_version: int, engine: str = "pane") -> Made:

@@ -26,7 +26,7 @@ from tests.publish.samples import (
     TUESDAY,
     Counts,
     answers,
-    listed,
+    few_answers,
     made,
     past,
     revisions,
@@ -45,7 +45,7 @@ SPARK, FEW, STORE = "spark", "few", "another store"
 
 def given(spark: SparkSession, way: str, counts: Counts, day: date = MONDAY) -> Any:
     """Answers as they are published in one of these ways."""
-    return listed(counts, day) if way == FEW else answers(spark, counts, day)
+    return few_answers(counts, day) if way == FEW else answers(spark, counts, day)
 
 
 @pytest.fixture
