@@ -60,7 +60,7 @@ def answer_interval(
                 name = answer.question.name
                 say(f"{name} {day}: {answer.strategy}")
                 try:
-                    outcomes[name] = _publish(spark, config, with_few(spark, answer), day, run_id, site)
+                    outcomes[name] = _publish(spark, config, answer, day, run_id, site)
                 except (TrendsError, PySparkException, Py4JError) as error:
                     outcomes[name] = failure(name, error)
     except (TrendsError, PySparkException, Py4JError) as error:
@@ -74,6 +74,7 @@ def answer_interval(
 
 
 def _publish(spark: SparkSession, config: Config, answer: Answer, day: date, run_id: str, site: Path) -> Publication:
+    answer = with_few(spark, answer)
     found = agreed(spark, config, answer, day, run_id)
     report = checked(spark, config, answer, day, run_id, found.result(run_id), site=site)
     found.raise_on_difference()
