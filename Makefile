@@ -17,8 +17,8 @@ help: ## list the commands
 venv: $(VENV)/.jars ## make the environment in .venv (redone when the pinned requirements change)
 
 demo: venv ## the shipped queries on samples, then a generated night through Airflow
-	@queries/demo.sh $(BIN)/trends
-	@pipeline/demo.sh $(BIN)/trends
+	@$(BIN)/python queries/demo.py
+	@$(BIN)/python -m dags.parts.demo
 
 up: venv ## start Airflow, its database and Spark on this machine (PORT=8081 for another port)
 	@$(BIN)/trends up --port $(PORT)

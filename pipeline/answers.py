@@ -11,13 +11,15 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.aggregate.few import with_few
 from pipeline.aggregate.job import Answer, aggregated
 from pipeline.compare import Comparison, agreement
 from pipeline.config import Config
 from pipeline.engines.choice import AUTO
 from pipeline.errors import TrendsError
 from pipeline.publish.engine_runs import FINISHED, NIGHT, EngineRun, record
-from pipeline.publish.gold import Made, publish
+from pipeline.publish.gold import publish
+from pipeline.publish.made import Made
 from pipeline.publish.publications import Publication
 from pipeline.quality.check import SITE, check
 from pipeline.quality.report import Report, Result
@@ -72,6 +74,7 @@ def answer_interval(
 
 
 def _publish(spark: SparkSession, config: Config, answer: Answer, day: date, run_id: str, site: Path) -> Publication:
+    answer = with_few(spark, answer)
     found = agreed(spark, config, answer, day, run_id)
     report = checked(spark, config, answer, day, run_id, found.result(run_id), site=site)
     found.raise_on_difference()
@@ -84,8 +87,9 @@ def _publish(spark: SparkSession, config: Config, answer: Answer, day: date, run
 
 def agreed(spark: SparkSession, config: Config, answer: Answer, day: date, run_id: str) -> Comparison:
     """Compare some windows of staged answers with other engines, and record what all of them took."""
+    rows = answer.rows if answer.few is None else answer.few
     found = agreement(
-        spark, config, answer.question, day, answer.rows, answer.engine, run_id=run_id, version=answer.silver_version
+        spark, config, answer.question, day, rows, answer.engine, run_id=run_id, version=answer.silver_version
     )
     record(spark, config, [_night(answer, day, run_id), *found.runs])
     return found
@@ -106,7 +110,8 @@ def published(
 ) -> Publication:
     """Publish staged answers that were compared and checked."""
     made = Made(run_id, answer.engine, answer.silver_version, answer.events, answer.files, warnings)
-    return publish(spark, config, answer.question, day, answer.rows, made)
+    rows = answer.rows if answer.few is None or config.lake_folder is None else answer.few
+    return publish(spark, config, answer.question, day, rows, made)
 
 
 def _with_facts(rows: DataFrame, question: Question, day: date) -> DataFrame:
@@ -120,9 +125,7 @@ def _with_facts(rows: DataFrame, question: Question, day: date) -> DataFrame:
 
 
 def _night(answer: Answer, day: date, run_id: str) -> EngineRun:
-    from pyspark.sql import functions as F
-
-    rows, windows = answer.rows.agg(F.count("*"), F.count_distinct("window_start", "window_end")).collect()[0]
+    rows, windows = _counted(answer)
     return EngineRun(
         answer.question.name,
         day,
@@ -142,3 +145,14 @@ def _night(answer: Answer, day: date, run_id: str) -> EngineRun:
         peak_stored=answer.peak_stored,
         peak_memory=answer.peak_memory,
     )
+
+
+def _counted(answer: Answer) -> tuple[int, int]:
+    """How many rows and windows it has."""
+    from pyspark.sql import functions as F
+
+    window = ["window_start", "window_end"]
+    if answer.few is not None:
+        return answer.few.num_rows, answer.few.group_by(window).aggregate([]).num_rows
+    rows, windows = answer.rows.agg(F.count("*"), F.count_distinct(*window)).collect()[0]
+    return rows, windows

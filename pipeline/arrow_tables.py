@@ -1,10 +1,14 @@
-"""Tables of the lake as Arrow, without a JVM: Delta's log by deltalake, the files by pyarrow."""
+"""Tables of the lake as Arrow, without a JVM: Delta's log by deltalake, the files by pyarrow.
+
+A few rows are written in some milliseconds, where Spark needs several jobs, and so a second.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -70,6 +74,17 @@ class StoredTable:
         ]
         return sorted(found, key=lambda file: file.path)
 
+    def rows(
+        self, partition: Mapping[str, str | date] | None = None, names: Iterable[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """The rows of one partition, or of all; all columns, or some."""
+        return self.read(names, self.files_of(partition or {})).to_pylist()  # type: ignore[no-any-return]
+
+    def files_of(self, partition: Mapping[str, str | date]) -> list[StoredFile]:
+        """The files of one partition."""
+        is_in = partition.items()
+        return [file for file in self.files if all(file.partition[name] == value for name, value in is_in)]
+
     def history(self, limit: int) -> list[dict[str, Any]]:
         """The latest commits, newest first, as the log has them; `timestamp` in UTC."""
         commits = self.table.history(limit)
@@ -82,6 +97,32 @@ class StoredTable:
         wanted = self.schema if names is None else pyarrow.schema([self.schema.field(name) for name in names])
         parts = [_read(file, wanted) for file in (self.files if files is None else files)]
         return pyarrow.concat_tables([wanted.empty_table(), *parts])
+
+    def replace(
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        where: Mapping[str, str | date],
+        metadata: Mapping[str, str] | None = None,
+    ) -> int:
+        """Replace the rows with these values by others, which have them too, in one commit; its version.
+
+        A conflict, as `delta.is_conflict` knows it, if since this version was opened a commit has changed such rows: so
+        what was read of them still holds. Commits of other rows do not disturb it.
+        """
+        return self._write(rows, metadata, mode="overwrite", predicate=_condition(where))
+
+    def append(self, rows: Iterable[Mapping[str, Any]], metadata: Mapping[str, str] | None = None) -> int:
+        """Add rows; the version of the commit."""
+        return self._write(rows, metadata, mode="append")
+
+    def _write(self, rows: Iterable[Mapping[str, Any]], metadata: Mapping[str, str] | None, **how: Any) -> int:
+        import pyarrow
+        from deltalake import CommitProperties, write_deltalake
+
+        noted = CommitProperties(custom_metadata={"userMetadata": json.dumps(metadata or {})})
+        content = pyarrow.Table.from_pylist([*rows], schema=self.schema)
+        write_deltalake(self.table, content, commit_properties=noted, **how)
+        return self.table.version()
 
 
 def open_table(config: Config, name: str, version: int | None = None) -> StoredTable:
@@ -105,8 +146,22 @@ def rows(config: Config, table: Table, names: Iterable[str] | None = None, **par
         found = open_table(config, table.full_name)
     except MissingTableError:
         return []
-    files = [file for file in found.files if all(file.partition[name] == value for name, value in partition.items())]
-    return found.read(names, files).to_pylist()  # type: ignore[no-any-return]
+    return found.rows(partition, names)
+
+
+def _condition(where: Mapping[str, str | date]) -> str:
+    """A condition of DataFusion's SQL: every column has its value.
+
+    >>> _condition({"query": "it's", "interval_date": date(2013, 10, 7)})
+    '"query" = \'it\'\'s\' AND "interval_date" = DATE\'2013-10-07\''
+    """
+
+    def literal(value: str | date) -> str:
+        if isinstance(value, date):
+            return f"DATE'{value}'"
+        return "'" + value.replace("'", "''") + "'"
+
+    return " AND ".join(f'"{name}" = {literal(value)}' for name, value in where.items())
 
 
 def _read(file: StoredFile, wanted: pyarrow.Schema) -> pyarrow.Table:

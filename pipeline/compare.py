@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import reduce
 from itertools import groupby
 from operator import or_
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from pipeline.aggregate.differences import Difference, Gold, gold_differences
 from pipeline.aggregate.each_window import Source
@@ -111,8 +113,8 @@ def compare(
     Every engine that finished is compared with the baseline, or where that did not finish with the first that did.
     """
     tried = _engines(engines)
-    source = Source.of(spark, config, question, version, by_spark)
-    stretches = source.windows(question.reach.ends(day), windows)
+    source = Source.of(spark, config, question, question.reach.ends(day), version, by_spark)
+    stretches = source.windows(windows)
 
     def work(stretch: Stretch, events: Events) -> list[Attempt]:
         return stepping_up(Trial(question, stretch, events, budget), tried)
@@ -136,7 +138,7 @@ def agreement(
     config: Config,
     question: Question,
     day: date,
-    answers: DataFrame,
+    answers: DataFrame | pa.Table,
     engine: str,
     *,
     run_id: str,
@@ -149,12 +151,13 @@ def agreement(
     """Some windows of a night's staged answers, which an engine gave on a version of silver, by other engines.
 
     Each is compared with the rows of a second online engine and of the baseline, and where that does not finish, the
-    engine with the baseline on the window's first events. `seconds`: about how long all of it may take.
+    engine with the baseline on the window's first events. `seconds`: about how long all of it may take. Where the
+    interval has few events, all of it is done in this process: a job would take longer.
     """
     night, baseline = choice.choose(question.query, engine), choice.choose(question.query, BASELINE)
     others = _seconds(question, night)
-    source = Source.of(spark, config, question, version, by_spark)
-    stretches = source.windows(question.reach.ends(day), windows)
+    source = Source.of(spark, config, question, question.reach.ends(day), version, by_spark, may_be_here=True)
+    stretches = source.windows(windows)
     share = seconds * source.tasks / max(len(stretches), 1)
 
     def work(stretch: Stretch, events: Events) -> Checked:
@@ -198,9 +201,11 @@ def _seconds(question: Question, night: Engine) -> tuple[Engine, ...]:
 # ----------------------------------------------------------------------------------------------------------- the night
 
 
-def _night_rows(question: Question, answers: DataFrame, stretches: Iterable[Stretch]) -> list[Gold]:
+def _night_rows(question: Question, answers: DataFrame | pa.Table, stretches: Sequence[Stretch]) -> list[Gold]:
     from pyspark.sql import functions as F
 
+    if isinstance(answers, pa.Table):
+        return [row for row in answers.to_pylist() if any(one.holds(as_micros(row["window_end"])) for one in stretches)]
     end = F.col("window_end")
     wanted = [end.between(as_time(stretch.ends[0]), as_time(stretch.ends[1] - 1)) for stretch in stretches]
     names = [column.name for column in data_columns(question.table)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from time import sleep, time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipeline import first_commit
 from pipeline.config import Config
 from pipeline.errors import DidNotFinishError, SetupError, TrendsError
 from pipeline.tables import DECLARATION, Table, literal, quoted
@@ -31,6 +32,7 @@ SEARCHED = (3, 200)  # latest commits in which one's own is looked for: nearly a
 CONFLICT = re.compile(
     r"DELTA_CONCURRENT_(APPEND|DELETE_DELETE|DELETE_READ|TRANSACTION|WRITE)|DELTA_(METADATA|PROTOCOL)_CHANGED\b"
     r"|\b(Concurrent(Append|DeleteDelete|DeleteRead|Transaction|Write)|(Metadata|Protocol)Changed)Exception\b"
+    r"|Failed to commit transaction"  # deltalake's
 )
 # What one of two runs may see that make the same table, column or constraint.
 IN_THE_MAKING = re.compile(
@@ -45,6 +47,8 @@ NO_VERSION = re.compile(r"DELTA_(CANNOT_FIND_VERSION|VERSION_NOT_FOUND|LOG_FILE_
 
 Value = str | int | date
 Where = Mapping[str, Value | Sequence[Value]]  # the values of some columns, or one of several
+Row = Mapping[str, Any]
+Unit = Mapping[str, str | date]  # the values that some rows have in common
 T = TypeVar("T")
 
 
@@ -90,6 +94,8 @@ def create(spark: SparkSession, config: Config, table: Table) -> None:
 
     def attempt() -> None:
         try:
+            if config.lake_folder is not None and first_commit.is_plain(table):
+                first_commit.write(Path(table.path(config)), table)
             if not _is_as_declared(config, table):
                 _create(spark, config, table)
         except MissingTableError:
@@ -205,8 +211,10 @@ def rows(spark: SparkSession, config: Config, table: Table, **partition: str) ->
 
 def exists(spark: SparkSession, config: Config, table: Table) -> bool:
     """Whether the table is in the lake."""
+    from pipeline.arrow_tables import open_table
+
     try:
-        read(spark, config, table)
+        read(spark, config, table) if config.lake_folder is None else open_table(config, table.full_name)
     except MissingTableError:
         return False
     return True
@@ -294,6 +302,39 @@ def append(
 ) -> int:
     """Add the frame's rows; the version of the commit."""
     return _write(spark, config, table, frame, "append", {}, metadata)
+
+
+def replace_rows(
+    spark: SparkSession,
+    config: Config,
+    table: Table,
+    rows: Sequence[Row],
+    where: Unit,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """The same with a few rows for a small table; in a folder without Spark."""
+    if config.lake_folder is None:
+        replace(spark, config, table, _frame(spark, table, rows), where, metadata)
+        return
+    from pipeline.arrow_tables import open_table
+
+    retrying(table, lambda: open_table(config, table.full_name).replace(rows, where, metadata))
+
+
+def append_rows(spark: SparkSession, config: Config, table: Table, rows: Sequence[Row]) -> None:
+    """Add a few rows to a small table; in a folder without Spark."""
+    if config.lake_folder is None:
+        append(spark, config, table, _frame(spark, table, rows))
+        return
+    from pipeline.arrow_tables import open_table
+
+    retrying(table, lambda: open_table(config, table.full_name).append(rows))
+
+
+def _frame(spark: SparkSession, table: Table, rows: Sequence[Row]) -> DataFrame:
+    schema = ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
+    values = [tuple(row[column.name] for column in table.columns) for row in rows]
+    return spark.createDataFrame(values, schema).coalesce(1)
 
 
 def _write(

@@ -77,11 +77,8 @@ def write(spark: SparkSession, config: Config, interval: Interval) -> None:
     """Put the row in the place of the day's last one."""
     row = dataclasses.asdict(interval) | {"files": [dataclasses.asdict(file) for file in interval.files]}
     row["warnings"] = list(interval.warnings)
-    ordered = tuple(row[column.name] for column in OPS_INTERVALS.columns)
-    schema = ", ".join(f"{column.name} {column.type}" for column in OPS_INTERVALS.columns)
-    frame = spark.createDataFrame([ordered], schema)
-    where: delta.Where = {"dataset": interval.dataset, "landing_date": interval.landing_date}
-    delta.replace(spark, config, OPS_INTERVALS, frame, where, {"run_id": interval.run_id})
+    where: delta.Unit = {"dataset": interval.dataset, "landing_date": interval.landing_date}
+    delta.replace_rows(spark, config, OPS_INTERVALS, [row], where, {"run_id": interval.run_id})
 
 
 def _interval(row: dict[str, Any]) -> Interval:

@@ -34,6 +34,8 @@ from pipeline.tables import OPS_QUALITY, silver
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SHOWN = 5  # landing files that a task's log names
+
 
 @contextmanager
 def opened(config: Config) -> Iterator[SparkSession]:
@@ -58,8 +60,10 @@ def say(message: str) -> None:
 def check_landing(config: Config, dataset: Dataset, day: date, run_id: str) -> None:
     """Fail where files are expected and none is there, nor was ever; `ops.intervals` says so then."""
     files = file_sizes(config, dataset, day)
-    for path, size in files.items():
+    for path, size in [*files.items()][:SHOWN]:
         say(f"{config.landing}/{path}: {size:,} bytes")
+    if len(files) > SHOWN:
+        say(f"… and {len(files) - SHOWN} more files; {sum(files.values()):,} bytes in all")
     if files:
         return
     if not dataset.expects(day):
@@ -155,6 +159,7 @@ def share(
             except TrendsError as error:
                 say(f"{one.name} is left to itself: {error}")
         if good:
+            say(f"{dataset.name} {day}: answers {len(good)} queries in one job")
             try:
                 Staging(config, run_id, day).stage(spark, good, engine=engine, step=SHARED)
                 done = [one.name for one in good]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs
 
-from pipeline.aggregate import tasks
+from pipeline.aggregate import few, tasks
 from pipeline.aggregate.job import Answer, aggregated, staged_rows
 from pipeline.config import Config
 from pipeline.engines.choice import AUTO
@@ -55,7 +55,7 @@ class Staging:
         asked = [(question, question.reach.ends(self.day)) for question in questions]
         with aggregated(spark, self.config, asked, engine=engine, folder=f"{self.folder}/{name}") as answers:
             for number, answer in enumerate(answers):
-                facts = {key: value for key, value in vars(answer).items() if key not in ("question", "rows")}
+                facts = {key: value for key, value in vars(answer).items() if key not in ("question", "rows", "few")}
                 note = facts | {"answers": name, "number": number, "query_version": answer.question.version}
                 self.write(answer.question, step, note)
 
@@ -88,7 +88,9 @@ class Staging:
         if not _exists(folder):
             raise self._error(question, f"its staged answers are gone from {folder}")
         rows = staged_rows(spark.read.schema(tasks.SCHEMA).parquet(folder), number, question)
-        return Answer(question, rows=rows, **note | {"files": tuple(note["files"])})
+        answer = Answer(question, rows=rows, **note | {"files": tuple(note["files"])})
+        found = few.staged(*locate(folder), number, question)
+        return answer if found is None else few.with_rows(spark, answer, found)
 
     def write(self, question: Question, step: str, note: Note) -> None:
         """Keep what a step found out, in the place of what it did before."""

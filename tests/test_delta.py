@@ -21,6 +21,7 @@ from pipeline import delta
 from pipeline.config import Config
 from pipeline.errors import DidNotFinishError, SetupError
 from pipeline.tables import (
+    ENGINE_RUNS,
     OPS,
     OPS_INTERVALS,
     OPS_WAIVERS,
@@ -126,6 +127,21 @@ def test_every_table_can_be_made_and_made_again(
         assert detail["description"] == table.about
         assert detail["minReaderVersion"] == 1  # nothing that a reader must know of
         assert {*detail["tableFeatures"]} <= {"appendOnly", "changeDataFeed", "checkConstraints", "invariants"}
+
+
+def test_a_table_is_the_same_whoever_makes_it(
+    spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = dataclasses.replace(config, lake=f"{config.lake}-other")
+    for table in (STEPS, SMALL, quarantine(Dataset()), ENGINE_RUNS):
+        delta.create(spark, config, table)
+        with monkeypatch.context() as patched:
+            patched.setattr(Config, "lake_folder", None)  # as if only Spark could make it
+            delta.create(spark, other, table)
+        assert delta.read(spark, config, table).schema.json() == delta.read(spark, other, table).schema.json()
+        made, by_spark = (spark.sql(f"DESCRIBE DETAIL {table.sql(lake)}").collect()[0] for lake in (config, other))
+        for fact in ("description", "partitionColumns", "properties", "minReaderVersion", "minWriterVersion"):
+            assert made[fact] == by_spark[fact]
 
 
 def test_other_readers_can_read_it(any_spark: SparkSession, config: Config) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline import delta
 from pipeline.aggregate.columns import TIME, SilverTable, needed_columns
-from pipeline.aggregate.cut import Range, task_ranges
+from pipeline.aggregate.cut import FEW_EVENTS, Range, task_ranges
 from pipeline.aggregate.job import described, parallelism
 from pipeline.aggregate.partials import ARROW
 from pipeline.aggregate.reach import Reach, as_time
@@ -37,13 +37,15 @@ Work = Callable[[Stretch, Events], Any]
 
 @dataclass(frozen=True)
 class Source:
-    """A version of a question's events."""
+    """A version of a question's events, for the windows with some ends."""
 
     spark: SparkSession
     config: Config
     question: Question
+    ends: Range
     found: Snapshot
     unread: bool  # only Spark can reach the files
+    here: bool  # they are few, and are worked on in this process
 
     @classmethod
     def of(
@@ -51,16 +53,21 @@ class Source:
         spark: SparkSession,
         config: Config,
         question: Question,
+        ends: Range,
         version: int | None = None,
         by_spark: bool | None = None,
+        *,
+        may_be_here: bool = False,
     ) -> Source:
-        """The newest version by default; `by_spark` as for a job."""
+        """The newest version by default; `by_spark` as for a job. `may_be_here`: few events need no job."""
         found, unread = look(spark, config, silver(question.dataset), version, by_spark)
-        return cls(spark, config, question, found, unread)
+        rows = sum(file.rows for file in found.within(*question.reach.events(*ends)))
+        here = may_be_here and not unread and rows <= FEW_EVENTS
+        return cls(spark, config, question, ends, found, unread, here)
 
-    def windows(self, ends: Range, number: int) -> list[Stretch]:
-        """Some of the windows with these ends, most and fewest events among them."""
-        reach = self.question.reach
+    def windows(self, number: int) -> list[Stretch]:
+        """Some of the windows, most and fewest events among them."""
+        reach, ends = self.question.reach, self.ends
         whole = reach.events(*ends)
         files = self.found.within(*whole)
         if not files:
@@ -74,6 +81,9 @@ class Source:
                 found = read_range(files, *ranges[task], (TIME,))
                 return Counts.of(reach, whole, np.zeros(0, np.int64) if found is None else SilverTable(found).time)
 
+            if self.here:
+                counts = [*map(count, range(len(ranges)))]
+                return chosen(candidates(reach, ends), reduce(add, counts), number)
             frame = self._numbered(len(ranges), len(ranges), count)
         counts = self._collected(frame, f"{self.question.name}: events counted")
         return chosen(candidates(reach, ends), reduce(add, counts), number) if counts else []
@@ -94,13 +104,15 @@ class Source:
                 table = SilverTable(_nothing(question, names) if found is None else found)
                 return work(stretch, table.events(question))
 
+            if self.here:
+                return [*map(one, range(len(stretches)))]
             frame = self._numbered(len(stretches), min(len(stretches), self.tasks), one)
         return self._collected(frame, f"{question.name}: {about}")
 
     @property
     def tasks(self) -> int:
         """How many windows are worked on at once."""
-        return 1 if self.unread else parallelism(self.spark, self.config)
+        return 1 if self.unread or self.here else parallelism(self.spark, self.config)
 
     def _numbered(self, count: int, tasks: int, work: Callable[[int], Any]) -> DataFrame:
         def task(batches: Iterable[Any]) -> Iterator[Any]:

@@ -42,6 +42,7 @@ class Answer:
     peak_memory: int
     cpu_seconds: float
     wall_seconds: float  # of the whole job, which may have other questions
+    few: Any = None  # the same rows as an Arrow table, where they are few: then nothing needs a job for them
 
 
 def plan(

@@ -72,22 +72,39 @@ class Counts:
         return np.arange(len(self.buckets) + 1) * self.width, np.append(0, np.cumsum(self.buckets))
 
 
-def candidates(reach: Reach, ends: Range) -> list[Stretch]:
+class Candidates(Sequence[Stretch]):
+    """The windows of an interval, of which there may be very many: each is made when it is asked for."""
+
+    def __init__(self, reach: Reach, ends: range, high: int) -> None:
+        self.reach, self.ends, self.high = reach, ends, high
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, at: int) -> Stretch:  # type: ignore[override]
+        low = self.ends[at]
+        ends = low, low + 1 if self.reach.slide is not None else min(low + self.reach.within, self.high)
+        return Stretch(ends, self.reach.events(*ends))
+
+    def events(self) -> tuple[Array, Array]:
+        """The times of the events of each: from, and up to."""
+        lows = np.arange(self.ends.start, self.ends.stop, self.ends.step)
+        highs = lows + 1 if self.reach.slide is not None else np.minimum(lows + self.reach.within, self.high)
+        return self.reach.events(lows, highs)  # type: ignore[arg-type, return-value]
+
+
+def candidates(reach: Reach, ends: Range) -> Candidates:
     """The windows with these ends, or without SLIDE stretches of WITHIN; if there are very many, some of them."""
     low, high = ends
     step = reach.within if reach.slide is None else reach.slide
     first = low if reach.slide is None else -((reach.within - low) // step) * step + reach.within
     every = max(1, -(-(high - first) // (step * MOST_CANDIDATES)))
-    lows = range(first, high, step * every)
-    if reach.slide is not None:
-        return [Stretch((end, end + 1), reach.events(end, end + 1)) for end in lows]
-    pieces = [(start, min(start + step, high)) for start in lows]
-    return [Stretch(piece, reach.events(*piece)) for piece in pieces]
+    return Candidates(reach, range(first, high, step * every), high)
 
 
-def chosen(stretches: Sequence[Stretch], counts: Counts, number: int) -> list[Stretch]:
+def chosen(stretches: Candidates, counts: Counts, number: int) -> list[Stretch]:
     """Some windows that have events, always the same: those with most and with fewest, the others spread evenly."""
-    lows, highs = (np.array([one.events[side] for one in stretches], np.int64) for side in (0, 1))
+    lows, highs = stretches.events()
     events = counts.before(highs) - counts.before(lows)
     by_size = np.argsort(-events, kind="stable")[: int((events > 0).sum())]
     third = number // 3

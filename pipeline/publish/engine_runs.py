@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -52,12 +52,9 @@ class EngineRun:
 
 def record(spark: SparkSession, config: Config, runs: Iterable[EngineRun]) -> None:
     """Keep them, each in the place of what the same run recorded for the same interval and purpose."""
-    names = [column.name for column in ENGINE_RUNS.columns]
-    schema = ", ".join(f"{column.name} {column.type}" for column in ENGINE_RUNS.columns)
     for (query, day, run_id, purpose), group in groupby(sorted(runs, key=_unit), key=_unit):
-        rows = [tuple(getattr(run, name) for name in names) for run in group]
-        where: delta.Where = {"query": query, "interval_date": day, "run_id": run_id, "purpose": purpose}
-        delta.replace(spark, config, ENGINE_RUNS, spark.createDataFrame(rows, schema), where, {"run_id": run_id})
+        where: delta.Unit = {"query": query, "interval_date": day, "run_id": run_id, "purpose": purpose}
+        delta.replace_rows(spark, config, ENGINE_RUNS, [*map(asdict, group)], where, {"run_id": run_id})
 
 
 def read(

@@ -19,17 +19,19 @@ Two writers of one interval:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
+
+import pyarrow as pa
 
 from pipeline import delta
 from pipeline.config import Config
 from pipeline.errors import DidNotFinishError, TrendsError
-from pipeline.publish import publications
+from pipeline.publish import few, publications
+from pipeline.publish.made import Made, Outcome
 from pipeline.publish.publications import Publication
 from pipeline.questions import Question
 from pipeline.tables import ENGINE_RUNS, INTERVAL_DATE, OPS_PUBLICATIONS, PROVENANCE, gold_history, quoted
@@ -40,26 +42,7 @@ if TYPE_CHECKING:
 TRIES = 10  # at an interval that other runs publish at the same time
 NOT_IN_HISTORY = "a row that is not in history would be replaced"
 
-
-@dataclass(frozen=True)
-class Made:
-    """How answers were made."""
-
-    run_id: str
-    engine: str
-    silver_version: int
-    events: int
-    files: Sequence[str] = ()
-    warnings: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """An interval in gold: at which version it holds the answers, with how many rows, and how many of them changed."""
-
-    version: int
-    rows: int
-    changed: int
+Answers = Union["DataFrame", pa.Table]
 
 
 def prepare(spark: SparkSession, config: Config, questions: Iterable[Question]) -> None:
@@ -79,12 +62,17 @@ def prepare(spark: SparkSession, config: Config, questions: Iterable[Question]) 
 
 
 def publish(
-    spark: SparkSession, config: Config, question: Question, day: date, answers: DataFrame, made: Made
+    spark: SparkSession,
+    config: Config,
+    question: Question,
+    day: date,
+    answers: Answers,
+    made: Made,
 ) -> Publication:
     """Put an interval's answers in the place of those that gold has; the publication that stands then.
 
-    `answers` are the columns of gold up to `exact`, without the interval. Where answers of a newer version of silver
-    are published, these stay.
+    `answers` are the columns of gold up to `exact`, without the interval; an Arrow table where they are few and the
+    lake is a folder. Where answers of a newer version of silver are published, these stay.
     """
     return _Interval(spark, config, question, day).publish(answers, made)
 
@@ -100,14 +88,14 @@ class _Interval:
         self.values = [quoted(column.name) for column in self.table.columns if column.name not in stamps]
         self.keys = [quoted(name) for name in self.table.keys]
 
-    def publish(self, answers: DataFrame, made: Made) -> Publication:
+    def publish(self, answers: Answers, made: Made) -> Publication:
         """Until the publication that stands is what gold holds."""
         for _ in range(TRIES):
             last = self._last()
             if last and self._is_older(made, last):
                 if not self._is_overwritten(last):
                     return last
-                answers, made = self._answers_of(last)
+                answers, made = self._answers_of(last, isinstance(answers, pa.Table))
             outcome = self._commit(answers, made)
             if last and not outcome.changed and self._is_same(made, last):
                 return last
@@ -146,9 +134,11 @@ class _Interval:
             for commit in self._commits_after(last.gold_version)[:1]
         )
 
-    def _answers_of(self, last: Publication) -> tuple[DataFrame, Made]:
-        then = delta.read(*self.lake, self.table, last.gold_version).where(delta.predicate(self.where))
+    def _answers_of(self, last: Publication, are_few: bool) -> tuple[Answers, Made]:
         made = Made(last.run_id, last.engine, last.silver_version, last.events, last.files, last.warnings)
+        if are_few:
+            return few.answers_at(self.lake[1], self.question, self.day, last.gold_version), made
+        then = delta.read(*self.lake, self.table, last.gold_version).where(delta.predicate(self.where))
         return then.select(*self.values), made
 
     def _publication(self, made: Made, outcome: Outcome, last: Publication | None) -> Publication:
@@ -178,11 +168,16 @@ class _Interval:
         commits = delta.history(*self.lake, self.table, delta.SEARCHED[-1])
         return [c for c in commits if c.version > version and c.metadata.get("interval") == str(self.day)]
 
-    def _commit(self, answers: DataFrame, made: Made) -> Outcome:
+    def _commit(self, answers: Answers, made: Made) -> Outcome:
         def again(error: Exception) -> bool:
-            return NOT_IN_HISTORY in str(error)
+            return NOT_IN_HISTORY in str(error) or delta.is_conflict(error)
 
-        return delta.retrying(self.table, lambda: self._attempt(answers, made), again)
+        def attempt() -> Outcome:
+            if isinstance(answers, pa.Table):
+                return few.commit(self.lake[1], self.question, self.day, answers, made)
+            return self._attempt(answers, made)
+
+        return delta.retrying(self.table, attempt, again)
 
     def _attempt(self, answers: DataFrame, made: Made) -> Outcome:
         from pyspark.sql import functions as F
@@ -199,13 +194,7 @@ class _Interval:
         at = datetime.now(UTC)
         if superseded:
             self._commit_history(compared, made, at)
-        metadata = {
-            "run_id": made.run_id,
-            "interval": str(self.day),
-            "silver_version": str(made.silver_version),
-            "query_version": self.question.version,
-            "changed": str(changed),
-        }
+        metadata = made.noted(self.question, self.day, changed)
         frame = self._published(compared, made, at)
         return Outcome(delta.replace(*self.lake, self.table, frame, self.where, metadata), rows, changed)
 

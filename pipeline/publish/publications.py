@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from pipeline import delta
+from pipeline.arrow_tables import open_table
 from pipeline.config import Config
 from pipeline.intervals import is_between
 from pipeline.tables import OPS_PUBLICATIONS
@@ -51,12 +52,37 @@ def write(spark: SparkSession, config: Config, publication: Publication) -> None
 
     Of two queries, one's answers are not newer than the other's: the one stays that is later in gold.
     """
+    row = dataclasses.asdict(publication) | {"files": [*publication.files], "warnings": [*publication.warnings]}
+    where: delta.Unit = {"query": publication.query, "interval_date": publication.interval_date}
+    if config.lake_folder is None:
+        _write_by_spark(spark, config, publication, row, where)
+        return
+
+    def attempt() -> None:
+        found = open_table(config, OPS_PUBLICATIONS.full_name)
+        if not any(_is_newer(_publication(one), publication) for one in found.rows(where)):
+            found.replace([row], where, {"run_id": publication.run_id})
+
+    delta.retrying(OPS_PUBLICATIONS, attempt)
+
+
+def _is_newer(one: Publication, publication: Publication) -> bool:
+    if one.query_version == publication.query_version:
+        return one.silver_version > publication.silver_version
+    return one.gold_version > publication.gold_version
+
+
+def _write_by_spark(
+    spark: SparkSession,
+    config: Config,
+    publication: Publication,
+    row: dict[str, Any],
+    where: delta.Unit,
+) -> None:
     from pyspark.sql import functions as F
 
-    row = dataclasses.asdict(publication) | {"files": [*publication.files], "warnings": [*publication.warnings]}
     schema = ", ".join(f"{column.name} {column.type}" for column in OPS_PUBLICATIONS.columns)
     mine = spark.createDataFrame([tuple(row[column.name] for column in OPS_PUBLICATIONS.columns)], schema)
-    where: delta.Where = {"query": publication.query, "interval_date": publication.interval_date}
     # Read by the very commit that replaces it: a row that comes meanwhile is a conflict, and is read then.
     there = delta.read(spark, config, OPS_PUBLICATIONS).where(delta.predicate(where))
     newer = there.where(

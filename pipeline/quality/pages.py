@@ -15,12 +15,16 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.quality.checkpoint import Validation, quiet
 from pipeline.quality.report import Result
 from pipeline.quality.subject import Subject
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 TEMPLATES = Path(__file__).parent / "templates"
 KEPT = 10  # pages of one table and day; the oldest go first
@@ -46,7 +50,6 @@ class Run:
 def write_page(site: Path, subject: Subject, validation: Validation, results: tuple[Result, ...], state: str) -> Path:
     """Write the page of one checkpoint, and the index anew; returns the page's path."""
     from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
-    from great_expectations.render.view.view import DefaultJinjaPageView
 
     checked_at = results[0].checked_at
     folder = site / subject.dataset.name / f"{subject.day}" / subject.table_name
@@ -58,8 +61,7 @@ def write_page(site: Path, subject: Subject, validation: Validation, results: tu
         document = ValidationResultsPageRenderer(run_info_at_end=True).render(validation.result)
         # The first section repeats the run's name and counts, with links into a site that is not there.
         document.sections = document.sections[1:]
-        view: Any = DefaultJinjaPageView(custom_views_directory=str(TEMPLATES))
-        text = view.render(
+        text = _view().render(
             document,
             template="quality_page.j2",
             root=ROOT,
@@ -80,8 +82,6 @@ def write_page(site: Path, subject: Subject, validation: Validation, results: tu
 
 def write_index(site: Path) -> None:
     """List every page there is. Days that are checked at once wait for each other, so that none is forgotten."""
-    from jinja2 import Environment, FileSystemLoader
-
     site.mkdir(parents=True, exist_ok=True)
     with (site / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -91,10 +91,24 @@ def write_index(site: Path) -> None:
             "table": sorted({run.table_name for run in runs}),
             "result": sorted({run.state for run in runs}),
         }
-        environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
-        _replace(site / "index.html", environment.get_template("quality_index.j2").render(runs=runs, choices=choices))
+        _replace(site / "index.html", _index().render(runs=runs, choices=choices))
         for name in ("quality.css", "quality.js"):
             shutil.copyfile(TEMPLATES / name, site / name)
+
+
+@cache
+def _view() -> Any:
+    """Made once: a template is compiled when it is first used, which takes longer than to fill it in."""
+    from great_expectations.render.view.view import DefaultJinjaPageView
+
+    return DefaultJinjaPageView(custom_views_directory=str(TEMPLATES))
+
+
+@cache
+def _index() -> Template:
+    from jinja2 import Environment, FileSystemLoader
+
+    return Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True).get_template("quality_index.j2")
 
 
 def _runs(site: Path) -> Iterator[Run]:

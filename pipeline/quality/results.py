@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def write(spark: SparkSession, config: Config, results: Sequence[Result], *, again: bool) -> None:
     """Keep the results of one table, day and run; `again`: the run has some already, which are replaced."""
     first = results[0]
-    where: delta.Where = {
+    where: delta.Unit = {
         "dataset": first.dataset,
         "landing_date": first.landing_date,
         "table_name": first.table_name,
@@ -29,14 +29,12 @@ def write(spark: SparkSession, config: Config, results: Sequence[Result], *, aga
     }
     if not delta.exists(spark, config, OPS_QUALITY):
         delta.create(spark, config, OPS_QUALITY)
-    schema = delta.read(spark, config, OPS_QUALITY).schema
     rows = [{**asdict(result), "examples": list(result.examples)} for result in results]
-    frame = spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema).coalesce(1)
     # Appending disturbs no run that writes another day at the same time, replacing may.
     if again:
-        delta.replace(spark, config, OPS_QUALITY, frame, where)
+        delta.replace_rows(spark, config, OPS_QUALITY, rows, where)
     else:
-        delta.append(spark, config, OPS_QUALITY, frame)
+        delta.append_rows(spark, config, OPS_QUALITY, rows)
 
 
 def results(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipeline import delta
+from pipeline.aggregate import each_window
 from pipeline.aggregate.job import Answer, aggregated
 from pipeline.aggregate.trials import Budget
 from pipeline.compare import Comparison, agreement, compare
@@ -341,6 +342,17 @@ def test_a_day_without_events_needs_no_warning(spark: SparkSession, config: Conf
 
 
 # ---- however silver is read ----
+
+
+def test_a_night_in_this_process_and_in_tasks(
+    spark: SparkSession, config: Config, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(some_events(60, 120))
+    here = check(spark, config, ASKED["overlapping"])
+    monkeypatch.setattr(each_window, "FEW_EVENTS", 0)
+    in_tasks = check(spark, config, ASKED["overlapping"])
+    assert [facts(run) for run in here.runs] == [facts(run) for run in in_tasks.runs]
+    assert here.compared == in_tasks.compared == here.total == 8
 
 
 def test_through_spark_alone(spark: SparkSession, config: Config, fill: Fill) -> None:

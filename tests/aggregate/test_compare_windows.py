@@ -15,7 +15,7 @@ from pipeline.aggregate.columns import SilverTable
 from pipeline.aggregate.partials import finished, gold_rows
 from pipeline.aggregate.reach import MICROS, Reach
 from pipeline.aggregate.trials import Budget, Trial, check_night, stepping_up
-from pipeline.aggregate.windows import FIRST_STEP, Counts, Stretch, candidates, chosen, prefixes
+from pipeline.aggregate.windows import FIRST_STEP, Candidates, Counts, Stretch, candidates, chosen, prefixes
 from pipeline.engines.choice import ENGINES, choose
 from pipeline.engines.sase import Sase
 from pipeline.publish.engine_runs import CANNOT_RUN, FINISHED
@@ -95,7 +95,7 @@ def test_of_very_many_windows_some_are_looked_at() -> None:
     assert windows.MOST_CANDIDATES / 2 < len(found) <= windows.MOST_CANDIDATES
 
 
-def counted(reach: Reach, minutes: list[int]) -> tuple[list[Stretch], Counts]:
+def counted(reach: Reach, minutes: list[int]) -> tuple[Candidates, Counts]:
     """Windows of a day, and the counts of events at some minutes of it."""
     ends = reach.ends(DAY)
     start = ends[0] - 1

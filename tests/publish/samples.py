@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pipeline import delta
+from pipeline.aggregate.partials import gold_schema
 from pipeline.config import Config
 from pipeline.datasets import DATASETS
-from pipeline.publish.gold import Made
+from pipeline.publish.made import Made
 from pipeline.questions import Question, ask
 from pipeline.tables import Table, gold_history, silver
 
@@ -32,26 +35,31 @@ BY_SECTOR = ask(QUERY.format(slide="10 minutes"), "queries/stock/trends-by-secto
 Counts = Mapping[tuple[int, str], int]
 
 
-def answers(spark: SparkSession, counts: Counts, day: date = MONDAY) -> DataFrame:
-    """The data columns of gold, as aggregating gives them."""
+def few_answers(counts: Counts, day: date = MONDAY) -> pa.Table:
+    """The data columns of gold, as aggregating gives them where answers are few."""
     midnight = datetime.combine(day, datetime.min.time(), UTC)
     rows = [
-        (
-            midnight + timedelta(minutes=minute),
-            midnight + timedelta(minutes=minute + 10),
-            sector,
-            str(count),
-            None,
-            count % 1000 / 2,
-            True,
-        )
+        {
+            "window_start": midnight + timedelta(minutes=minute),
+            "window_end": midnight + timedelta(minutes=minute + 10),
+            "sector": sector,
+            "count": str(count),
+            "count_log10": None,
+            "mean": count % 1000 / 2,
+            "exact": True,
+        }
         for (minute, sector), count in counts.items()
     ]
+    return pa.Table.from_pylist(rows, schema=gold_schema(BY_SECTOR))
+
+
+def answers(spark: SparkSession, counts: Counts, day: date = MONDAY) -> DataFrame:
+    """The same as a frame."""
     schema = (
         "window_start timestamp, window_end timestamp, sector string, "
         "count string, count_log10 double, mean double, exact boolean"
     )
-    return spark.createDataFrame(rows, schema)
+    return spark.createDataFrame([tuple(row.values()) for row in few_answers(counts, day).to_pylist()], schema)
 
 
 def made(run_id: str, silver_version: int, engine: str = "pane") -> Made:

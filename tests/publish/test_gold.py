@@ -13,12 +13,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipeline import delta
+from pipeline.arrow_tables import StoredTable
 from pipeline.config import Config
 from pipeline.publish import engine_runs, gold, publications
 from pipeline.publish.engine_runs import COMPARISON, FINISHED, NIGHT, EngineRun
 from pipeline.questions import Question, ask
-from pipeline.tables import OPS_PUBLICATIONS, gold_history
-from tests.publish.samples import BY_SECTOR, MONDAY, QUERY, TUESDAY, Counts, answers, made, past, revisions, rows
+from pipeline.tables import OPS_PUBLICATIONS, Table, gold_history
+from tests.publish.samples import (
+    BY_SECTOR,
+    MONDAY,
+    QUERY,
+    TUESDAY,
+    Counts,
+    answers,
+    few_answers,
+    made,
+    past,
+    revisions,
+    rows,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,17 +39,63 @@ if TYPE_CHECKING:
 Publish = Callable[..., publications.Publication]
 
 
+# How answers are published: by Spark, as few rows without it, or in a lake that is no folder, where Spark does it all.
+SPARK, FEW, STORE = "spark", "few", "another store"
+
+
+def given(spark: SparkSession, way: str, counts: Counts, day: date = MONDAY) -> Any:
+    """Answers as they are published in one of these ways."""
+    return few_answers(counts, day) if way == FEW else answers(spark, counts, day)
+
+
 @pytest.fixture
-def publish(any_spark: SparkSession, config: Config) -> Publish:
-    """Publishes answers, in this process and through Spark Connect."""
-    gold.prepare(any_spark, config, [BY_SECTOR])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a folder pass for another store."""
+    monkeypatch.setattr(Config, "lake_folder", None)
+
+
+@pytest.fixture(params=[SPARK, "connect", FEW, STORE])
+def way(request: pytest.FixtureRequest) -> str:
+    """The test runs in all ways, and by Spark Connect."""
+    if request.param == STORE:
+        request.getfixturevalue("store")
+    return str(request.param)
+
+
+@pytest.fixture
+def session(request: pytest.FixtureRequest, way: str) -> SparkSession:
+    """Spark, as the way has it."""
+    found: SparkSession = request.getfixturevalue("connect" if way == "connect" else "spark")
+    return found
+
+
+@pytest.fixture
+def publish(way: str, session: SparkSession, config: Config) -> Publish:
+    """Publishes answers."""
+    gold.prepare(session, config, [BY_SECTOR])
 
     def put(counts: Counts, run_id: str, silver: int, question: Any = BY_SECTOR, **options: Any) -> Any:
         return gold.publish(
-            any_spark, config, question, MONDAY, answers(any_spark, counts), made(run_id, silver, **options)
+            session, config, question, MONDAY, given(session, way, counts), made(run_id, silver, **options)
         )
 
     return put
+
+
+def before_commits(patched: pytest.MonkeyPatch, call: Callable[[str], None]) -> None:
+    """Call a function with the table's name before each commit, by Spark or without it."""
+    by_spark, without = delta.replace, StoredTable.replace
+
+    def spark_commit(spark: SparkSession, config: Config, table: Table, *rest: Any, **more: Any) -> int:
+        call(table.full_name)
+        return by_spark(spark, config, table, *rest, **more)
+
+    def commit(table: StoredTable, *rest: Any, **more: Any) -> int:
+        call(".".join(table.root.split("/")[-2:]))
+        return without(table, *rest, **more)
+
+    patched.setattr(delta, "replace", spark_commit)
+    patched.setattr(StoredTable, "replace", commit)
 
 
 def versions(spark: SparkSession, config: Config) -> tuple[int, ...]:
@@ -44,34 +103,34 @@ def versions(spark: SparkSession, config: Config) -> tuple[int, ...]:
     return tuple(delta.current_version(spark, config, table) for table in tables)
 
 
-def test_the_life_of_a_row(publish: Publish, any_spark: SparkSession, config: Config) -> None:
+def test_the_life_of_a_row(publish: Publish, session: SparkSession, config: Config) -> None:
     first = publish({(0, "A"): 1, (0, "B"): 2, (10, "A"): 3}, "one", 1)
     assert (first.rows, first.changed, first.gold_version, first.files) == (3, 3, 1, made("", 0).files)
-    assert publications.read(any_spark, config, "trends_by_sector") == [first]
-    before, state = rows(any_spark, config, BY_SECTOR.table), versions(any_spark, config)
+    assert publications.read(session, config, "trends_by_sector") == [first]
+    before, state = rows(session, config, BY_SECTOR.table), versions(session, config)
     assert {row["engine"] for row in before} == {"pane"}
 
     # The same again: nothing is written at all.
     assert publish({(0, "A"): 1, (0, "B"): 2, (10, "A"): 3}, "again", 1) == first
-    assert versions(any_spark, config) == state
+    assert versions(session, config) == state
 
     # Newer silver, another engine, the same answers: the publication alone moves on.
     moved = publish({(0, "A"): 1, (0, "B"): 2, (10, "A"): 3}, "two", 2, engine="cogra")
     assert (moved.silver_version, moved.engine, moved.changed, moved.gold_version) == (2, "cogra", 0, 1)
-    assert rows(any_spark, config, BY_SECTOR.table) == before
-    assert versions(any_spark, config)[:2] == state[:2]
+    assert rows(session, config, BY_SECTOR.table) == before
+    assert versions(session, config)[:2] == state[:2]
 
     # One row changes, one vanishes, one is new; the rest stay as they are, to the moment of their publication.
     changed = publish({(0, "A"): 1, (0, "B"): 5, (20, "A"): 4}, "three", 3)
     assert (changed.rows, changed.changed) == (3, 3)
-    assert revisions(any_spark, config) == {(0, "A", 1, 1, "one"), (0, "B", 5, 2, "three"), (20, "A", 4, 1, "three")}
-    assert rows(any_spark, config, BY_SECTOR.table)[0] == before[0]
-    assert past(any_spark, config) == [(0, "B", 2, 1, "one", "three"), (10, "A", 3, 1, "one", "three")]
+    assert revisions(session, config) == {(0, "A", 1, 1, "one"), (0, "B", 5, 2, "three"), (20, "A", 4, 1, "three")}
+    assert rows(session, config, BY_SECTOR.table)[0] == before[0]
+    assert past(session, config) == [(0, "B", 2, 1, "one", "three"), (10, "A", 3, 1, "one", "three")]
 
     # What vanished comes back, and goes on from its revision in history.
     publish({(0, "A"): 1, (0, "B"): 5, (10, "A"): 3, (20, "A"): 4}, "four", 4)
-    assert (10, "A", 3, 2, "four") in revisions(any_spark, config)
-    assert len(past(any_spark, config)) == 2
+    assert (10, "A", 3, 2, "four") in revisions(session, config)
+    assert len(past(session, config)) == 2
 
     # Older answers are not published.
     late = publish({}, "late", 3)
@@ -81,14 +140,14 @@ def test_the_life_of_a_row(publish: Publish, any_spark: SparkSession, config: Co
     text = QUERY.format(slide="10 minutes").replace("[company]", "[company] AND S.price > 0")
     other = ask(text, BY_SECTOR.query.file)
     publish({(0, "A"): 1, (0, "B"): 5}, "five", 4, other)
-    assert revisions(any_spark, config) == {(0, "A", 1, 2, "five"), (0, "B", 5, 3, "five")}
-    assert {row["query_version"] for row in rows(any_spark, config, BY_SECTOR.table)} == {other.version}
-    assert len(past(any_spark, config)) == 6
+    assert revisions(session, config) == {(0, "A", 1, 2, "five"), (0, "B", 5, 3, "five")}
+    assert {row["query_version"] for row in rows(session, config, BY_SECTOR.table)} == {other.version}
+    assert len(past(session, config)) == 6
 
     # Nothing is left.
     assert publish({}, "six", 5, other).rows == 0
-    assert revisions(any_spark, config) == set()
-    nothing_lost(any_spark, config)
+    assert revisions(session, config) == set()
+    nothing_lost(session, config)
 
 
 def test_changed_columns(spark: SparkSession, config: Config) -> None:
@@ -117,15 +176,15 @@ class Killed(Exception):
     pass
 
 
+@pytest.mark.parametrize("way", [SPARK, FEW])
 def test_a_run_that_was_killed_between_commits_is_made_good(
-    spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     gold.prepare(spark, config, [BY_SECTOR])
     before, after = {(0, "A"): 1, (10, "A"): 2, (20, "A"): 3}, {(0, "A"): 1, (10, "A"): 7, (30, "A"): 4}
-    commit = delta.replace
 
     def publish(counts: Counts, run_id: str, silver: int, day: date) -> publications.Publication:
-        return gold.publish(spark, config, BY_SECTOR, day, answers(spark, counts, day), made(run_id, silver))
+        return gold.publish(spark, config, BY_SECTOR, day, given(spark, way, counts, day), made(run_id, silver))
 
     def state(day: date) -> Any:
         def plain(name: str, value: Any) -> bool:
@@ -145,15 +204,12 @@ def test_a_run_that_was_killed_between_commits_is_made_good(
         day = TUESDAY + timedelta(days=number)
         publish(before, "one", 1, day)
 
-        def killed(
-            spark: SparkSession, config: Config, one: Any, *rest: Any, victim: str = table.full_name, **more: Any
-        ) -> int:
-            if one.full_name == victim:
+        def kill(name: str, victim: str = table.full_name) -> None:
+            if name == victim:
                 raise Killed
-            return commit(spark, config, one, *rest, **more)
 
         with monkeypatch.context() as patched:
-            patched.setattr(delta, "replace", killed)
+            before_commits(patched, kill)
             with pytest.raises(Killed):
                 publish(after, "killed", 2, day)
         publish(after, "two", 2, day)
@@ -202,27 +258,24 @@ def interleaved(
     day: date,
     schedule: str,
     writers: dict[str, tuple[int, Counts]],
+    ways: dict[str, str],
     questions: dict[str, Question] | None = None,
 ) -> dict[str, publications.Publication]:
-    """Two writers, each with a version of silver and its answers."""
-    turns, commit = Turns(schedule), delta.replace
-    frames = {name: answers(spark, counts, day) for name, (_, counts) in writers.items()}
-
-    def in_turn(*arguments: Any, **more: Any) -> int:
-        turns.give_way(threading.current_thread().name)
-        return commit(*arguments, **more)
+    """Two writers, each with a version of silver, its answers, and its way to publish them."""
+    turns = Turns(schedule)
+    found = {name: given(spark, ways[name], counts, day) for name, (_, counts) in writers.items()}
 
     def write(name: str) -> publications.Publication:
         threading.current_thread().name = name
         try:
             turns.wait(name)
             question = (questions or {}).get(name, BY_SECTOR)
-            return gold.publish(spark, config, question, day, frames[name], made(name, writers[name][0]))
+            return gold.publish(spark, config, question, day, found[name], made(name, writers[name][0]))
         finally:
             turns.leave(name)
 
     with monkeypatch.context() as patched:
-        patched.setattr(delta, "replace", in_turn)
+        before_commits(patched, lambda _: turns.give_way(threading.current_thread().name))
         with ThreadPoolExecutor(2) as pool:
             return dict(zip(writers, pool.map(write, writers), strict=True))
 
@@ -255,23 +308,40 @@ BEFORE = {(0, "A"): 1, (10, "A"): 2, (20, "A"): 3}
 OLDER, NEWER = {(0, "A"): 1, (10, "A"): 5, (30, "A"): 5}, {(0, "A"): 7, (10, "A"): 7, (20, "A"): 3}
 
 
-@pytest.mark.parametrize(
-    ("schedule", "newer"),
-    [
-        ("AAABBBBA", NEWER),  # B as a whole, before A's row
-        ("BBBAAAAB", NEWER),  # A as a whole, before B's row
-        ("ABABABAB", NEWER),  # step by step
-        ("BAABBBAA", NEWER),  # B's history and gold between A's
-        ("ABBBBAAA", BEFORE),  # A after B, which changed nothing
-        ("BAAAAB", BEFORE),  # A as a whole, after B found nothing to change
-    ],
-)
+SCHEDULES = {
+    "AAABBBBA": NEWER,  # B as a whole, before A's row
+    "BBBAAAAB": NEWER,  # A as a whole, before B's row
+    "ABABABAB": NEWER,  # step by step
+    "BAABBBAA": NEWER,  # B's history and gold between A's
+    "ABBBBAAA": BEFORE,  # A after B, which changed nothing
+    "BAAAAB": BEFORE,  # A as a whole, after B found nothing to change
+}
+WAYS = [(way, schedule) for way in ((FEW, FEW), (STORE, STORE)) for schedule in SCHEDULES]
+
+
+@pytest.mark.parametrize(("ways", "schedule"), [*WAYS, ((SPARK, FEW), "ABABABAB"), ((FEW, SPARK), "ABABABAB")])
 def test_the_newer_silver_wins(
-    spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch, schedule: str, newer: Counts
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    config: Config,
+    monkeypatch: pytest.MonkeyPatch,
+    ways: tuple[str, str],
+    schedule: str,
 ) -> None:
+    newer = SCHEDULES[schedule]
+    if STORE in ways:
+        request.getfixturevalue("store")
     gold.prepare(spark, config, [BY_SECTOR])
     gold.publish(spark, config, BY_SECTOR, MONDAY, answers(spark, BEFORE), made("before", 1))
-    interleaved(spark, config, monkeypatch, MONDAY, schedule, {"A": (5, OLDER), "B": (7, newer)})
+    interleaved(
+        spark,
+        config,
+        monkeypatch,
+        MONDAY,
+        schedule,
+        {"A": (5, OLDER), "B": (7, newer)},
+        dict(zip("AB", ways, strict=True)),
+    )
     assert {row[:3] for row in revisions(spark, config)} == {(*key, n) for key, n in newer.items()}
     (stands,) = publications.read(spark, config, BY_SECTOR.name)
     assert (stands.silver_version, stands.run_id) == (7, "B")
@@ -280,15 +350,16 @@ def test_the_newer_silver_wins(
     nothing_lost(spark, config)
 
 
+@pytest.mark.parametrize("way", [SPARK, FEW])
 @pytest.mark.parametrize("schedule", ["ABABABAB", "ABABABBA"])
 def test_an_interval_holds_one_version_of_the_query(
-    spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch, schedule: str
+    spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch, schedule: str, way: str
 ) -> None:
     gold.prepare(spark, config, [BY_SECTOR])
     text = QUERY.format(slide="10 minutes").replace("[company]", "[company] AND S.price > 0")
     writers = {"A": (5, OLDER), "B": (7, NEWER)}
     questions = {"A": BY_SECTOR, "B": ask(text, BY_SECTOR.query.file)}
-    interleaved(spark, config, monkeypatch, MONDAY, schedule, writers, questions)
+    interleaved(spark, config, monkeypatch, MONDAY, schedule, writers, {"A": way, "B": way}, questions)
     (stands,) = publications.read(spark, config, BY_SECTOR.name)
     now = rows(spark, config, BY_SECTOR.table)
     assert {row["query_version"] for row in now} == {stands.query_version} == {questions["B"].version}
@@ -296,18 +367,19 @@ def test_an_interval_holds_one_version_of_the_query(
     nothing_lost(spark, config)
 
 
+@pytest.mark.parametrize("way", [SPARK, FEW])
 def test_a_writer_that_was_killed_over_newer_answers_is_made_good(
-    spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, config: Config, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     gold.prepare(spark, config, [BY_SECTOR])
-    newer = gold.publish(spark, config, BY_SECTOR, MONDAY, answers(spark, NEWER), made("newer", 7))
+    newer = gold.publish(spark, config, BY_SECTOR, MONDAY, given(spark, way, NEWER), made("newer", 7))
     with monkeypatch.context() as patched:
         # As if it had looked before the newer one was published.
         patched.setattr(publications, "read", lambda *_: [])
         patched.setattr(publications, "write", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
-            gold.publish(spark, config, BY_SECTOR, MONDAY, answers(spark, OLDER), made("older", 5))
-    stands = gold.publish(spark, config, BY_SECTOR, MONDAY, answers(spark, OLDER), made("again", 5))
+            gold.publish(spark, config, BY_SECTOR, MONDAY, given(spark, way, OLDER), made("older", 5))
+    stands = gold.publish(spark, config, BY_SECTOR, MONDAY, given(spark, way, OLDER), made("again", 5))
     assert (stands.run_id, stands.silver_version, stands.rows) == (newer.run_id, 7, 3)
     assert {row[:3] for row in revisions(spark, config)} == {(*key, n) for key, n in NEWER.items()}
     nothing_lost(spark, config)
@@ -321,12 +393,15 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     return taken
 
 
-def test_threads(spark: SparkSession, config: Config, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", [SPARK, FEW])
+def test_threads(
+    spark: SparkSession, config: Config, pauses: list[float], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     gold.prepare(spark, config, [BY_SECTOR])
 
     def write(run_id: str, day: date, silver: int) -> publications.Publication:
         counts = {(minute, "A"): silver + minute for minute in range(0, 60, 10)}
-        return gold.publish(spark, config, BY_SECTOR, day, answers(spark, counts, day), made(run_id, silver))
+        return gold.publish(spark, config, BY_SECTOR, day, given(spark, way, counts, day), made(run_id, silver))
 
     with ThreadPoolExecutor(2) as pool:
         # Different days never disturb each other.
