@@ -66,7 +66,7 @@ def jobs(scale: float) -> list[Figure]:
         *(Figure(name, "s", values) for name, values in seconds.items()),
         *(Figure(name, "×", [best[one] / best[two]], target) for name, one, two, target in ratios),
         *(Figure(f"memory of a task, SLIDE {slide}", "MB", [size]) for slide, size in memory.items()),
-        Figure("memory, 10 seconds : 10 minutes", "×", [memory[SLIDES[-1]] / memory[SLIDES[0]]], Target("≤", 1.2)),
+        Figure("memory, SLIDE 10 s : 10 min", "×", [memory[SLIDES[-1]] / (memory[SLIDES[0]] or 1)], Target("≤", 1.2)),
     ]
 
 
