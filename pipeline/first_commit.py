@@ -1,6 +1,7 @@
 """The first version of a table in a folder, as Delta's protocol has it: a file, for which Spark takes a second.
 
 https://github.com/delta-io/delta/blob/master/PROTOCOL.md: a table is made by a commit of its metadata and protocol.
+deltalake can make tables too, but leaves one with constraints at a version of the protocol that has none.
 """
 
 from __future__ import annotations
