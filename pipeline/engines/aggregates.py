@@ -124,11 +124,11 @@ class Pool:
         found.add_exact(windows[few], groups[few], exact, ranks, None if ended is None else ended[few])
         if not few.all():
             others = ~few
-            columns = self._columns(rows[others], slot)
+            columns = self.columns(rows[others], slot)
             found.add(windows[others], groups[others], columns, None if ended is None else ended[others])
 
-    def _columns(self, rows: Array, slot: int) -> list[Sequence[Number]]:
-        """The numbers of trends, then each measure's values in its order."""
+    def columns(self, rows: Array, slot: int = 0) -> list[Sequence[Number]]:
+        """Some aggregates: the numbers of trends, then each measure's values in its order."""
         cells = self.cells
         parts = (self._numbers(rows * cells.parts + part, slot) for part in range(cells.parts))
         ranks = (cells.rank[rows, r, slot].tolist() for r in range(len(cells.least)))

@@ -65,7 +65,8 @@ def sets_after_events(query: str, events: list[Event]) -> Iterator[tuple[int, li
 
 def _counters(run: Counting, slot: int) -> tuple[int, list[list[int]]]:
     first = [kernel.round_cell(run.plan, slot, number) for number in range(run.work.deep[slot])]
-    return int(run.work.begin[slot]), [list(run.pool.columns(cell, run.plan.counters)[0]) for cell in first]
+    counters = np.arange(run.plan.counters)
+    return int(run.work.begin[slot]), [list(run.pool.columns(cell + counters)[0]) for cell in first]
 
 
 def table(query: str, events: list[Event]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipeline.engines.affine import WindowAggregation
@@ -36,7 +37,7 @@ def tables() -> dict[str, list[dict[str, str]]]:
 
 
 def count(pool: Pool, cell: int) -> int:
-    (trends,) = pool.columns(cell, 1)[0]
+    (trends,) = pool.columns(np.array([cell]))[0]
     assert isinstance(trends, int)
     return trends
 

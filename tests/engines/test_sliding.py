@@ -100,7 +100,7 @@ def test_keys_are_sorted_or_in_tables(monkeypatch: pytest.MonkeyPatch, sparse: i
 def test_rows_are_taken_away_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     query, stream = prepared(f"RETURN h, COUNT(*), SUM(S.x) {Q3} 200 s SLIDE 10 s", walk(1200))
     monkeypatch.setattr(sliding, "ROW_WORDS", 0)
-    monkeypatch.setattr(totals, "FEW_ROWS", 20)
+    monkeypatch.setattr(totals, "FEW_WORDS", 20)
     assert sliding_rows(query, stream) == in_blocks(query, stream)
 
 
