@@ -133,6 +133,12 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
             assert not [process for process in everything if process.is_running()]
 
 
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="there is one worker")
+def test_one_worker_has_them_all(request: pytest.FixtureRequest) -> None:
+    """Or else each has an Airflow of its own: some versions of pytest and xdist do not fit, and say nothing."""
+    assert request.node.nodeid.endswith("@services")
+
+
 def test_it_says_what_it_does_and_where_to_look(up: Up) -> None:
     for name in ("Postgres", "Airflow", "Spark", "report site"):
         assert f"{name:<14} … ready" in up.printed
