@@ -14,13 +14,14 @@ DAY = date(2024, 1, 8)  # a Monday in the past: nights do not run before their d
 ROWS = 20_000
 DAGS = Path(__file__).parents[1]
 HOME = DAGS.parent / ".airflow" / "demo"
-# A small night: Spark compiles code, and spreads rows over tasks, for longer than that saves.
+# A small night: Spark compiles code, and spreads rows over tasks, for longer than that saves. Compiling as it does then,
+# Java keeps 48 MB of machine code unless told otherwise, and stops to compile when these are full.
 SMALL = """
 spark.sql.adaptive.enabled=false
 spark.sql.shuffle.partitions=1
 spark.sql.codegen.wholeStage=false
 spark.sql.codegen.factoryMode=NO_CODEGEN
-spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
 """
 
 
