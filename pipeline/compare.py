@@ -10,6 +10,7 @@ from itertools import groupby
 from operator import or_
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.aggregate.differences import Difference, Gold, gold_differences
@@ -205,7 +206,12 @@ def _night_rows(question: Question, answers: DataFrame | pa.Table, stretches: Se
     from pyspark.sql import functions as F
 
     if isinstance(answers, pa.Table):
-        return [row for row in answers.to_pylist() if any(one.holds(as_micros(row["window_end"])) for one in stretches)]
+        ends = np.asarray(answers.column("window_end").cast(pa.int64()))
+        asked = np.zeros(len(ends), bool)
+        for stretch in stretches:
+            asked |= (stretch.ends[0] <= ends) & (ends < stretch.ends[1])
+        few: list[Gold] = answers.filter(pa.array(asked)).to_pylist()
+        return few
     end = F.col("window_end")
     wanted = [end.between(as_time(stretch.ends[0]), as_time(stretch.ends[1] - 1)) for stretch in stretches]
     names = [column.name for column in data_columns(question.table)]

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pipeline.errors import SetupError
@@ -96,8 +97,12 @@ def _candidates() -> list[tuple[Path, str]]:
     return found
 
 
+@cache
 def _version(program: Path) -> int | None:
-    """The major version that this program prints; None if it is not there or does not work."""
+    """The major version that this program prints; None if it is not there or does not work.
+
+    It is asked once: to start Java takes a tenth of a second, and each step of a night asks for the session.
+    """
     try:
         printed = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
