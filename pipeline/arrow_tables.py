@@ -152,8 +152,8 @@ def rows(config: Config, table: Table, names: Iterable[str] | None = None, **par
 def _condition(where: Mapping[str, str | date]) -> str:
     """A condition of DataFusion's SQL: every column has its value.
 
-    >>> _condition({"query": "it's", "interval_date": date(2013, 10, 7)})
-    '"query" = \'it\'\'s\' AND "interval_date" = DATE\'2013-10-07\''
+    >>> print(_condition({"query": "it's", "interval_date": date(2013, 10, 7)}))
+    "query" = 'it''s' AND "interval_date" = DATE'2013-10-07'
     """
 
     def literal(value: str | date) -> str:
