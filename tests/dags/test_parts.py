@@ -28,17 +28,14 @@ NIGHTLY = [f"{kind}_{name}" for kind in ("ingest", "trends") for name in DATASET
 OTHERS = ["compare_engines", "digest", "maintain_lake", "revise_late"]
 # What each file takes beside Airflow itself, and beside what all of them share.
 IMPORTS = """
-import json, sys, time
+import json, sys
 from airflow.dag_processing.dagbag import DagBag
 import airflow.sdk, airflow.providers.standard.triggers.temporal
-found = {}
 for file in sys.argv[1:]:
-    begun = time.process_time()
     bag = DagBag(dag_folder=file)
     assert bag.dags and not bag.import_errors, bag.import_errors
-    found[file] = time.process_time() - begun
 heavy = [name for name in ("deltalake", "great_expectations", "numba", "pandas", "pyarrow") if name in sys.modules]
-print(json.dumps([found, heavy]))
+print(json.dumps(heavy))
 """
 FILES = sorted(DAGS.glob("[a-z]*.py"))
 
@@ -52,7 +49,7 @@ def test_they_are_there(bag: DagBag) -> None:
 
 
 def test_they_import_little(airflow_home: Path) -> None:
-    """Airflow reads them all the time: 300 ms a file at most, and nothing that is large."""
+    """Airflow reads them all the time, so nothing that is large."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORTS, *map(str, FILES)],
         env=os.environ | airflow_environment(airflow_home) | {"AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR"},
@@ -60,10 +57,8 @@ def test_they_import_little(airflow_home: Path) -> None:
         text=True,
         check=True,
     )
-    seconds, heavy = json.loads(done.stdout.splitlines()[-1])
-    assert len(seconds) == len(FILES) == 6
-    assert heavy == []
-    assert {file: taken for file, taken in seconds.items() if taken > 0.3} == {}
+    assert len(FILES) == 6
+    assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
 @pytest.mark.parametrize("file", [*FILES, *sorted((DAGS / "parts").glob("[a-z]*.py"))], ids=lambda file: file.stem)
