@@ -44,11 +44,11 @@ format: venv ## format the code and sort the imports
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-bench: venv ## measure the engines (some minutes; BENCH=--quick for a tenth of the events)
+bench: $(VENV)/.bench ## measure all that docs/benchmarks.md shows (an hour; BENCH=--quick for the easy points)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/results.json
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two steps, so that a change of pyproject.toml does not install everything again.
@@ -61,6 +61,11 @@ $(VENV)/.dependencies: requirements.txt requirements-airflow.txt requirements-de
 
 $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml
 	@$(PIP) install --no-deps --editable .
+	@touch $@
+
+# What is only measured against.
+$(VENV)/.bench: requirements-bench.txt $(VENV)/.jars
+	@$(PIP) install --requirement $<
 	@touch $@
 
 # Spark itself fetches the jars, so it must be there; what is there already is not fetched again.

@@ -1,22 +1,22 @@
-"""Timing in interleaved rounds; figures with their targets, as a table and as JSON."""
+"""Comparisons: points in rounds, programs in turns; what they took, how it grows, and whether what is claimed holds."""
 
 from __future__ import annotations
 
-import gc
+import math
 import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import linear_regression, median
 from typing import Any, Literal
 
-from pipeline.engines.contract import Cost, Engine, Limits
-from pipeline.events import Events
-from pipeline.query.checked import Query
-from pipeline.run import fit_events
+from benchmarks.points import Ask, Budget, Measured, measure
 
-ROUNDS = 5
-HEADINGS = ("experiment", "case", "median", "lowest", "highest", "unit", "target", "", "")
+ROUNDS = 3
+SECONDS = 15.0  # that a point may take
+MEMORY = 12 * 2**30
+LEAST = 0.002  # seconds: below, growth is not that of the events
+FITTED = 4  # points, the hardest
+EXPONENTIAL = "exponential"
 
 
 @dataclass(frozen=True)
@@ -42,49 +42,101 @@ class Figure:
     unit: str
     values: Sequence[float]
     target: Target | None = None
-    facts: Mapping[str, float] = field(default_factory=dict)  # what else there is to know
 
     @property
     def median(self) -> float:
         """The figure itself; the others are its spread."""
         return median(self.values)
 
-    @property
-    def verdict(self) -> str:
-        """Whether the target was met."""
-        if self.target is None:
-            return ""
-        return "met" if self.target.met(self.median) else "MISSED"
+    def as_json(self) -> dict[str, Any]:
+        """For the file of results."""
+        return {
+            "case": self.case,
+            "unit": self.unit,
+            "median": self.median,
+            "low": min(self.values),
+            "high": max(self.values),
+            "target": None if self.target is None else str(self.target),
+            "met": None if self.target is None else self.target.met(self.median),
+        }
 
 
 @dataclass(frozen=True)
-class Case:
-    """A query that an engine runs over a stream, and how many million events a second it should take."""
+class Claim:
+    """What should hold at a point: a rate (million events a second), a ratio of rates, or a size (MB)."""
+
+    program: str
+    x: float
+    target: Target
+    over: tuple[str, float] | None = None  # the other point of a ratio
+    of: Literal["rate", "rate with sorting", "memory"] = "rate"
+
+    def figure(self, points: Mapping[tuple[str, float], Point]) -> Figure | None:
+        """What was measured; None where a point is missing."""
+        point, other = points.get((self.program, self.x)), points.get(self.over) if self.over else None
+        if point is None or point.lost or (self.over and (other is None or other.lost)):
+            return None
+        case = f"{self.program} at {self.x:,g}"
+        if self.of == "memory":
+            return Figure(f"{case}, memory", "MB", [(one.memory or 0) / 2**20 for one in point.rounds], self.target)
+        sorts = self.of != "rate"
+        rates = [one.events / (one.seconds + sorts * one.fit_seconds) / 1e6 for one in point.rounds]
+        if other is None:
+            return Figure(case + (", with sorting" if sorts else ""), "M events/s", rates, self.target)
+        below = [one.events / one.seconds / 1e6 for one in other.rounds]
+        ratios = [rate / under for rate, under in zip(rates, below, strict=False)]
+        return Figure(f"{case} : {other.program} at {other.x:,g}", "×", ratios, self.target)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Programs that answer the same questions, one for each x, from easy to hard."""
 
     name: str
-    engine: Engine
-    query: Query
-    events: Events
-    target: Target | None = None
-    with_fit: bool = False  # the time to make the stream counts too
-
-    def run(self) -> tuple[float, float]:
-        """The seconds to partition and sort the events, and to aggregate them."""
-        gc.collect()
-        started = time.perf_counter()
-        stream = fit_events(self.query, self.events, "events").stream
-        fitted = time.perf_counter()
-        self.engine.run(self.query, stream, Limits(), Cost())
-        return fitted - started, time.perf_counter() - fitted
+    title: str
+    source: str  # the figure of a paper, or what is shown beyond them
+    x: str  # what is varied
+    xs: Sequence[float]
+    programs: Sequence[str]
+    ask: Callable[[float], Ask]
+    quick: int = 3  # so many of the x for a quick run
+    theory: Mapping[str, str] = field(default_factory=dict)  # of a program, how its time grows with x
+    claims: Sequence[Claim] = ()
+    seconds: float = SECONDS
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """The rate of one case over that of another."""
+class Point:
+    """What a program took at an x, round by round."""
 
-    over: str
-    under: str
-    target: Target
+    program: str
+    x: float
+    rounds: tuple[Measured, ...]
+
+    @property
+    def lost(self) -> str | None:
+        """Why it did not finish."""
+        return next((one.lost for one in self.rounds if one.lost), None)
+
+    @property
+    def seconds(self) -> float:
+        """The median of all rounds."""
+        return median(one.seconds for one in self.rounds)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the file of results."""
+        last, taken = self.rounds[-1], [one.seconds for one in self.rounds]
+        about = {"program": self.program, "x": self.x, "events": last.events, "lost": self.lost}
+        if self.lost:
+            return about
+        memory = max((one.memory for one in self.rounds if one.memory is not None), default=None)
+        more = {"seconds": median(taken), "low": min(taken), "high": max(taken), "memory": memory}
+        facts = asdict(last)
+        return about | more | {name: facts[name] for name in ("fit_seconds", "stored", "links", "rows", "log10")}
+
+
+class DisagreementError(Exception):
+    """Two programs gave different answers to the same question."""
 
 
 def progress(text: str) -> None:
@@ -92,66 +144,64 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def measure(cases: Sequence[Case], ratios: Sequence[Ratio] = ()) -> list[Figure]:
-    """The rates of all cases and their ratios: the cases take turns, so that what slows the machine slows all."""
-    progress("  untimed runs")
-    for case in cases:
-        case.run()
-    times: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
-    for number in range(1, ROUNDS + 1):
-        progress(f"  round {number} of {ROUNDS}")
-        for case in cases if number % 2 else reversed(cases):  # so that no case always follows the same one
-            times[case.name].append(case.run())
-    rates = {case.name: _rate(case, times[case.name]) for case in cases}
-    return [*rates.values(), *(_ratio(ratio, rates) for ratio in ratios)]
-
-
-def _rate(case: Case, times: list[tuple[float, float]]) -> Figure:
-    rates = [len(case.events) / (run + (fit if case.with_fit else 0)) / 1e6 for fit, run in times]
-    facts = {
-        "events": len(case.events),
-        "seconds to fit": median(fit for fit, _ in times),
-        "to run": median(run for _, run in times),
-    }
-    return Figure(case.name, "M events/s", rates, case.target, facts)
-
-
-def _ratio(ratio: Ratio, rates: Mapping[str, Figure]) -> Figure:
-    pairs = zip(rates[ratio.over].values, rates[ratio.under].values, strict=True)
-    return Figure(f"{ratio.over} : {ratio.under}", "×", [over / under for over, under in pairs], ratio.target)
-
-
-def table(results: Mapping[str, Sequence[Figure]]) -> str:
-    """The figures as aligned text."""
-    lines = [HEADINGS, *(_cells(name, figure) for name, figures in results.items() for figure in figures)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-
-
-def _cells(experiment: str, figure: Figure) -> tuple[str, ...]:
-    numbers = (figure.median, min(figure.values), max(figure.values))
-    facts = ", ".join(f"{name} {_short(value)}" for name, value in figure.facts.items())
-    target = "" if figure.target is None else str(figure.target)
-    return experiment, figure.case, *map(_short, numbers), figure.unit, target, figure.verdict, facts
-
-
-def _short(number: float) -> str:
-    """Three digits, and never fewer than there are before the point."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def as_json(results: Mapping[str, Sequence[Figure]]) -> dict[str, Any]:
-    """The same for a file."""
-    return {name: [_object(figure) for figure in figures] for name, figures in results.items()}
-
-
-def _object(figure: Figure) -> dict[str, Any]:
+def compare(experiment: Experiment, rounds: int = ROUNDS, *, quick: bool = False) -> dict[str, Any]:
+    """Measure an experiment: programs take turns, and one that did not finish is not tried on what is harder."""
+    budget = Budget(experiment.seconds, MEMORY)
+    points: dict[tuple[str, float], Point] = {}
+    lost: dict[str, str] = {}
+    for x in experiment.xs[: experiment.quick] if quick else experiment.xs:
+        ask = experiment.ask(x)
+        for number in range(rounds):
+            for program in experiment.programs[:: -1 if number % 2 else 1]:
+                if program in lost:
+                    continue
+                taken = measure(program, ask, budget)
+                before = points.get((program, x), Point(program, x, ()))
+                points[program, x] = replace(before, rounds=(*before.rounds, taken))
+                progress(f"  {experiment.x} {x:,g}, {program}: {taken.lost or f'{taken.seconds:.4g} s'}")
+                if taken.lost:
+                    lost[program] = taken.lost
+        _check([point for point in points.values() if point.x == x and not point.lost], experiment)
+    figures = [figure for claim in experiment.claims if (figure := claim.figure(points)) is not None]
     return {
-        "case": figure.case,
-        "unit": figure.unit,
-        "median": figure.median,
-        "rounds": list(figure.values),
-        "target": None if figure.target is None else str(figure.target),
-        "met": None if figure.target is None else figure.target.met(figure.median),
-        **figure.facts,
+        "title": experiment.title,
+        "source": experiment.source,
+        "x": experiment.x,
+        "query": experiment.ask(experiment.xs[0]).query,
+        "programs": list(experiment.programs),
+        "seconds": experiment.seconds,
+        "rounds": rounds,
+        "points": [point.as_json() for point in points.values()],
+        "growth": [
+            {"program": program, "theory": theory, "fitted": growth(list(points.values()), program, theory)}
+            for program, theory in experiment.theory.items()
+        ],
+        "figures": [figure.as_json() for figure in figures],
     }
+
+
+def _check(points: Sequence[Point], experiment: Experiment) -> None:
+    for one in points[1:]:
+        if not one.rounds[0].agrees(points[0].rounds[0]):
+            raise DisagreementError(
+                f"{experiment.name}, {experiment.x} {one.x:,g}: {points[0].program} and {one.program} differ: "
+                f"{points[0].rounds[0]} and {one.rounds[0]}"
+            )
+
+
+def growth(points: Sequence[Point], program: str, theory: str) -> str:
+    """How a program's time grew over its hardest points, in the form that theory gives it.
+
+    >>> def took(seconds):
+    ...     return [Point("p", x, (Measured(1, seconds=seconds(x)),)) for x in (10, 20, 40, 80)]
+    >>> growth(took(lambda x: 3 * x**2), "p", "x²"), growth(took(lambda x: 2 ** (x / 8)), "p", "exponential")
+    ('x^2.00', '2^(x/8)')
+    """
+    fitted = [one for one in points if one.program == program and not one.lost and one.seconds >= LEAST][-FITTED:]
+    if len(fitted) < 3:
+        return "too few points"
+    logs = [math.log(one.seconds) for one in fitted]
+    if theory == EXPONENTIAL:
+        slope = linear_regression([one.x for one in fitted], logs).slope
+        return f"2^(x/{math.log(2) / slope:.3g})" if slope > 0 else "flat"
+    return f"x^{linear_regression([math.log(one.x) for one in fitted], logs).slope:.2f}"

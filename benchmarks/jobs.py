@@ -27,6 +27,7 @@ from pipeline.tables import silver
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+TITLE = "Queries over Delta tables as Spark jobs, against plain Spark on the same rows"
 ROOT = Path(__file__).parents[1]
 DAY = date(2030, 1, 7)
 OPENS, OPEN = "2030-01-07 14:30:00", 6.5 * 3600  # when trades are, and for how many seconds
@@ -77,8 +78,8 @@ def main(scale: float) -> None:
         many = Config(f"{folder}/many", f"{folder}/landing", "local[2]")
         spark = session(config)
         progress("  makes the tables")
-        _stock(spark, config, round(STOCK * scale), 1_000)
-        _stock(spark, many, round(STOCK * scale), 100_000)
+        make_stock(spark, config, round(STOCK * scale), 1_000)
+        make_stock(spark, many, round(STOCK * scale), 100_000)
         _taxi(spark, config, round(OTHERS * scale))
         _activity(spark, config, round(OTHERS * scale))
         q2, q3, q4 = (find(f"{ROOT}/queries/{name}.query") for name in (
@@ -86,20 +87,20 @@ def main(scale: float) -> None:
         plain, group = ask(TUMBLING.format(""), "plain.query"), ask(ONE_GROUP, "group.query")
         cases: dict[str, Callable[[], object]] = {
             "group and count": lambda: _grouped(spark, config, plain, ("company", "sector"), "10 minutes"),
-            "no conditions": lambda: _job(spark, config, plain),
-            "no conditions, by panes": lambda: _job(spark, config, plain, strategy=Strategy.PANES),
-            "partition and sort": lambda: _sorted(spark, config),
-            "q3": lambda: _job(spark, config, q3),
-            "q3, by keys": lambda: _job(spark, config, q3, strategy=Strategy.KEYS),
+            "no conditions": lambda: run_job(spark, config, plain),
+            "no conditions, by panes": lambda: run_job(spark, config, plain, strategy=Strategy.PANES),
+            "partition and sort": lambda: sort_stock(spark, config),
+            "q3": lambda: run_job(spark, config, q3),
+            "q3, by keys": lambda: run_job(spark, config, q3, strategy=Strategy.KEYS),
             "q2, group and count": lambda: _grouped(
                 spark, config, q2, ("driver", "rider", "district"), "30 minutes", "1 minute"
             ),
-            "q2": lambda: _job(spark, config, q2),
+            "q2": lambda: run_job(spark, config, q2),
             "q4, group and count": lambda: _grouped(spark, config, q4, ("patient",), "10 minutes", "30 seconds"),
-            "q4": lambda: _job(spark, config, q4),
-            "100 000 partitions": lambda: _job(spark, many, plain),
-            "one group": lambda: _job(spark, config, group),
-            "one group, 1 core": lambda: _one_core(lambda: _job(spark, config, group)),
+            "q4": lambda: run_job(spark, config, q4),
+            "100 000 partitions": lambda: run_job(spark, many, plain),
+            "one group": lambda: run_job(spark, config, group),
+            "one group, 1 core": lambda: _one_core(lambda: run_job(spark, config, group)),
         }
         seconds: dict[str, list[float]] = {name: [] for name in cases}
         # Where events are so few that only the code is tried, there is nothing to warm up for.
@@ -117,12 +118,12 @@ def main(scale: float) -> None:
         memory = {}
         for slide in SLIDES:
             query = TUMBLING.format("").replace("SLIDE 10 minutes", f"SLIDE {slide}")
-            memory[slide] = _job(spark, config, ask(query, "memory.query")) / 2**20
+            memory[slide] = run_job(spark, config, ask(query, "memory.query")) / 2**20
         spark.stop()
     print(json.dumps([seconds, memory]))
 
 
-def _job(spark: SparkSession, config: Config, question: Question, **options: Any) -> int:
+def run_job(spark: SparkSession, config: Config, question: Question, **options: Any) -> int:
     """Run a query; the bytes that a task took at most."""
     with job.aggregated(spark, config, [(question, question.reach.ends(DAY))], **options) as (answer,):
         answer.rows.count()
@@ -146,7 +147,8 @@ def _grouped(spark: SparkSession, config: Config, question: Question, keys: tupl
     _noop(_silver(spark, config, question).groupBy(*keys, F.window("time", *window)).count())
 
 
-def _sorted(spark: SparkSession, config: Config) -> None:
+def sort_stock(spark: SparkSession, config: Config) -> None:
+    """What a plain job must do before it can look at neighbours."""
     rows = delta.read(spark, config, silver(DATASETS["stock"])).select("company", "sector", "time", "price")
     _noop(rows.repartition("company").sortWithinPartitions("company", "time"))
 
@@ -158,9 +160,9 @@ def _noop(frame: DataFrame) -> None:
 # --------------------------------------------------------------------------------------------------------------- tables
 
 
-def _stock(spark: SparkSession, config: Config, size: int, companies: int) -> None:
-    """Trades of a day; each price is a slow wave with noise, in cents."""
-    number = f"abs(xxhash64(id)) % {companies}"
+def make_stock(spark: SparkSession, config: Config, size: int, companies: int, skew: float = 0) -> None:
+    """Trades of a day, some of them of one company; each price is a slow wave with noise, in cents."""
+    number = f"if({RANDOM.format(3)} < {skew}, 0, abs(xxhash64(id)) % {companies})"
     _write(
         spark,
         config,

@@ -4,40 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.query.check import check
-from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
 
-OVERLAP = 60  # windows around an event, where they slide
-SLIDE = 10_000  # seconds, which is events
+ANY, NEXT, CONTIGUOUS = Semantics.ANY, Semantics.NEXT, Semantics.CONTIGUOUS
 FALLING = "S.price > NEXT(S).price"
 Q3 = Path(__file__).parents[1] / "queries" / "stock" / "down-trends-by-sector.query"
 
 
-def letters(pattern: str, within: int, slide: int | None = None) -> Query:
-    """Trends of the types A, B and C, with no conditions; windows do not overlap unless they slide by less."""
-    return check(f"RETURN COUNT(*) PATTERN {pattern} {_windows(within, slide)}")
-
-
-def falling(semantics: Semantics, within: int, slide: int | None = None) -> Query:
-    """Falling prices: one comparison between neighbours."""
-    return check(
-        f"RETURN COUNT(*) PATTERN Stock S+ SEMANTICS {semantics.value} WHERE {FALLING} {_windows(within, slide)}"
+def ask(pattern: str, within: str, slide: str | None = None, where: str = "", semantics: Semantics = ANY) -> str:
+    """How many trends a pattern has; windows do not overlap unless they slide by less."""
+    where = f" WHERE {where}" if where else ""
+    return (
+        f"RETURN COUNT(*) PATTERN {pattern} SEMANTICS {semantics.value}{where} WITHIN {within} SLIDE {slide or within}"
     )
 
 
-def by_company(semantics: Semantics, condition: str, within: int) -> Query:
-    """Trends of one company's prices, and a row for each company."""
-    return check(
-        f"RETURN company, COUNT(*) PATTERN Stock S+ SEMANTICS {semantics.value} {condition} GROUP-BY company "
-        f"{_windows(within)}"
-    )
+def moving(pattern: str, within: str, where: str = "") -> str:
+    """The same where the window moves with every event, as in SASE's and A-Seq's papers."""
+    where = f" WHERE {where}" if where else ""
+    return f"RETURN COUNT(*) PATTERN {pattern}{where} WITHIN {within}"
 
 
-def q3() -> Query:
-    """COGRA's q3 as it is shipped: 10 minutes sliding by 10 seconds."""
-    return check(Q3.read_text("utf-8"), str(Q3))
+def sequence(length: int) -> str:
+    """A, B, C … one after the other.
+
+    >>> sequence(3)
+    'SEQ(A, B, C)'
+    """
+    return f"SEQ({', '.join(chr(ord('A') + at) for at in range(length))})"
 
 
-def _windows(within: int, slide: int | None = None) -> str:
-    return f"WITHIN {within} s SLIDE {slide or within} s"
+def seconds(number: float) -> str:
+    """A duration."""
+    return f"{round(number)} s"

@@ -3,49 +3,172 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import harness
-from benchmarks.__main__ import bench
-from benchmarks.experiments import EXPERIMENTS
-from benchmarks.harness import Figure, Target
+from benchmarks import cogra, flink, harness, ingest, jobs, own, page, points, sequences, sizes, spark_sql, start
+from benchmarks.__main__ import bench, experiments
+from benchmarks.harness import Claim, DisagreementError, Experiment, Figure, Point, Target, compare
+from benchmarks.points import Ask, Budget, Measured, make_events, run_engine
+from benchmarks.queries import ask
+from benchmarks.variants import VARIANTS
+from pipeline.engines.contract import Cost, Limits
+from pipeline.query.check import check
+from pipeline.report.comparison import benchmarks
+from pipeline.run import fit_events
 from tests.conftest import SMALL
+
+COMPARED = [*cogra.EXPERIMENTS, *sequences.EXPERIMENTS, *own.EXPERIMENTS]
+BUDGET = Budget(60, 8 * 2**30)
+# 1,023 trends of ten events each.
+TEN = Ask(ask("A+", "10 s"), "random_letters", {"size": 10, "types": 1})
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Few rounds; Spark as the other tests have it, where an experiment starts one in a process of its own."""
-    monkeypatch.setattr(harness, "ROUNDS", 2)
+    """Spark as the other tests have it, where an experiment starts one in a process of its own."""
     settings = {key: value for key, value in SMALL.items() if key.startswith("spark.sql.")}
     (tmp_path / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setenv("JDK_JAVA_OPTIONS", SMALL["spark.driver.extraJavaOptions"])
 
 
-def benched(file: Path, *names: str) -> dict[str, list[dict[str, object]]]:
-    """The experiments that a run of these writes."""
-    bench(names, 1e-4, file)
-    found: dict[str, list[dict[str, object]]] = json.loads(file.read_text("utf-8"))["experiments"]
-    return found
+@pytest.mark.parametrize("experiment", COMPARED, ids=lambda experiment: experiment.name)
+def test_the_engines_of_an_experiment_can_answer_and_agree(experiment: Experiment) -> None:
+    for x in (experiment.xs[0], experiment.xs[-1]):
+        asked = experiment.ask(x)
+        query, events = check(asked.query), make_events(asked, size=60)
+        stream = fit_events(query, events, "events").stream
+        found = {
+            name: sorted(VARIANTS[name].run(query, stream, Limits(), Cost()))
+            for name in experiment.programs
+            if name in VARIANTS
+        }
+        first, *others = found.values()
+        assert all(one == first for one in others), found
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_table_and_file_have_every_figure(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    figures = benched(tmp_path / "results.json", name)[name]
-    table = capsys.readouterr().out
+def test_a_comparison() -> None:
+    """Real processes: two programs, the second of which has not enough time for the second question."""
+    falling = Experiment(
+        "small", "events of a sequence", "nothing", "events", [10, 60], ("pane", "sase"),
+        lambda x: replace(TEN, query=ask("A+", f"{x} s"), shape={"size": x, "types": 1}),
+        theory={"pane": "x"}, claims=[Claim("pane", 10, Target("≥", 0), ("sase", 10))], seconds=1,
+    )  # fmt: skip
+    found = compare(falling, rounds=2)
+    by_point = {(one["program"], one["x"]): one for one in found["points"]}
+    assert [(one["program"], one["x"]) for one in found["points"] if one["lost"]] == [("sase", 60)]
+    assert by_point["pane", 60]["log10"] == pytest.approx(18.0617997)  # 2^60 - 1
+    assert by_point["sase", 10]["stored"] > by_point["pane", 10]["stored"] > 0
+    assert by_point["pane", 10]["low"] <= by_point["pane", 10]["seconds"] <= by_point["pane", 10]["high"]
+    [figure] = found["figures"]
+    assert (figure["case"], figure["met"]) == ("pane at 10 : sase at 10", True)
+    assert found["growth"] == [{"program": "pane", "theory": "x", "fitted": "too few points"}]
+
+
+def test_a_program_that_gives_another_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"one": Measured(10, total="1", log10=0.0), "two": Measured(10, total="2", log10=0.3)}
+    monkeypatch.setattr(harness, "measure", lambda program, *_: answers[program])
+    experiment = Experiment("wrong", "", "", "x", [1], ("one", "two"), lambda _: TEN)
+    with pytest.raises(DisagreementError, match="wrong, x 1: one and two differ"):
+        compare(experiment)
+
+
+def test_answers_agree() -> None:
+    exact = Measured(1, total="ff", log10=2.4, digest="a")
+    assert exact.agrees(replace(exact, digest=None))
+    assert not exact.agrees(replace(exact, digest="b"))
+    assert not exact.agrees(replace(exact, digest=None, total="fe"))
+    assert exact.agrees(Measured(1, log10=2.4 * (1 + 1e-12)))
+    assert not exact.agrees(Measured(1, log10=2.5))
+
+
+def test_a_process_that_fails_says_why() -> None:
+    with pytest.raises(RuntimeError, match="Misspelt"):
+        points.measure("pane", replace(TEN, query="Misspelt"), BUDGET)
+
+
+def test_joins_count_what_engines_do() -> None:
+    asked = sequences._joined(3, 10)
+    few = replace(asked, shape={**asked.shape, "size": 300}, query=asked.query.replace("10000", "100"))
+    found = spark_sql.joins(few, BUDGET)
+    assert found.lost is None
+    assert found.agrees(run_engine(VARIANTS["pane"], few, BUDGET))
+
+
+@pytest.mark.parametrize("name", ["cogra-5", "cogra-6", "cogra-7"])
+def test_flink_counts_what_engines_do(name: str) -> None:
+    if reason := flink.missing():
+        pytest.skip(reason)
+    [experiment] = [one for one in COMPARED if one.name == name]
+    asked = experiment.ask(1)
+    few = replace(asked, shape={"size": 300, "patients": 30}, query=asked.query.replace("1 s", "300 s"))
+    found = flink.run(few, BUDGET)
+    assert found.lost is None
+    assert found.agrees(run_engine(VARIANTS["pane"], few, BUDGET))
+
+
+@pytest.mark.parametrize("run", [jobs.jobs, sizes.sizes, ingest.ingest, start.start], ids=lambda run: run.__name__)
+def test_figures(run: Callable[[float], list[Figure]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "RUNS", sizes.RUNS[-2:-1])
+    figures = run(1e-4)
     assert figures
-    for figure in figures:
-        assert any(line.startswith(name) and str(figure["case"]) in line for line in table.splitlines())
-
-
-def test_experiments_stand_in_the_order_in_which_they_ran(tmp_path: Path) -> None:
-    names = ["sliding", "any-match"]
-    assert [*benched(tmp_path / "results.json", *names)] == names
+    assert len({(one.case, one.unit) for one in figures}) == len(figures)
 
 
 def test_a_figure_is_the_median_and_says_what_it_missed() -> None:
-    assert Figure("", "×", [1, 9, 4], Target("≥", 5)).verdict == "MISSED"
-    assert Figure("", "×", [1, 9, 4], Target("≤", 5)).verdict == "met"
-    assert Figure("", "×", [1, 9, 4]).verdict == ""
+    assert Figure("", "×", [1, 9, 4], Target("≥", 5)).as_json()["met"] is False
+    assert Figure("", "×", [1, 9, 4], Target("≤", 5)).as_json()["met"] is True
+    assert Figure("", "×", [1, 9, 4]).as_json()["met"] is None
+
+
+def test_growth_is_that_of_the_hardest_points() -> None:
+    # Constant costs hide how time grows in the easy ones.
+    taken = [Point("p", x, (Measured(1, seconds=max(x, 1000) / 1000),)) for x in (1, 10, 1000, 2000, 4000, 8000)]
+    assert harness.growth(taken, "p", "x") == "x^1.00"
+
+
+def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def measured(program: str, x: float) -> dict[str, object]:
+        seconds = {"seconds": x / 100, "low": x / 200, "high": x / 50}
+        more = {"events": 10, "memory": 2**21, "stored": 7, "links": 3, "rows": 1, "log10": 2.0, "fit_seconds": 0.1}
+        return {"program": program, "x": x, "lost": None, **seconds, **more}
+
+    result = {
+        "title": "events", "source": "a paper", "x": "events", "query": "RETURN …", "programs": ["pane", "sase"],
+        "seconds": 30.0, "rounds": 3,
+        "points": [measured("pane", 10), measured("sase", 10), measured("pane", 2000),
+                   {"program": "sase", "x": 2000, "events": 10, "lost": "did not finish in 30 seconds"}],
+        "growth": [{"program": "pane", "theory": "x", "fitted": "x^1.02"}],
+        "figures": [Figure("pane", "M events/s", [2.0], Target("≥", 5)).as_json()],
+    }  # fmt: skip
+    known = {"first": lambda _: result, "second": lambda _: {"title": "one figure", "figures": []}}
+    bench(["second"], tmp_path, quick=False, known=known)
+    bench(["first"], tmp_path, quick=False, known=known)
+    assert list(json.loads((tmp_path / "benchmarks.json").read_text())) == ["first", "second"]
+    text = (tmp_path / "benchmarks.md").read_text()
+    assert "| 10     | 100 ms | 100 ms |" in text
+    assert "| 2,000  | 20 s | > 30 s |" in text.replace("   |", " |")
+    assert "| 7 (2) |" in text.replace("    |", " |")
+    assert "0 of 1 were met; missed:" in text
+    assert "- first: pane: 2 M events/s, wanted ≥ 5" in text
+    assert "make bench BENCH='first'" in text
+    assert "<svg" in (tmp_path / "benchmarks" / "first.svg").read_text()
+    assert "first: Events. a paper." in capsys.readouterr().out
+
+    [shown] = benchmarks(tmp_path / "benchmarks.json")
+    assert [(one["engine"], one["size"], one["status"]) for one in shown["points"]][-1] == (
+        "sase",
+        2000,
+        "did not finish",
+    )
+    assert shown["points"][0]["rate"] == 100
+
+
+def test_every_experiment_has_its_name() -> None:
+    assert set(experiments()) >= {one.name for one in COMPARED}
+    assert len(COMPARED) == len({one.name for one in COMPARED})
+    assert page.page({}).startswith("# Benchmarks")

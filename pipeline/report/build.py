@@ -85,7 +85,7 @@ class _Report:
 
     def engines(self, known: list[Subject]) -> None:
         """Engines against each other."""
-        found = comparison.comparisons(self.facts, known)
+        nightly, measured = comparison.comparisons(self.facts, known), comparison.benchmarks()
         lines = comparison.reached(self.facts, known)
         names = comparison.order([name for line in lines for name in line.engines])
         self._page(
@@ -93,8 +93,9 @@ class _Report:
             "engines.j2",
             reached=lines,
             engines=names,
-            comparisons=found,
-            data=self.site.data("engines", found),
+            comparisons=nightly,
+            benchmarks=measured,
+            data=self.site.data("engines", [*nightly, *measured]),
         )
 
     def quality(self) -> None:

@@ -1,9 +1,14 @@
-"""Engines against each other: what each took on more and more events a window, and how far it got."""
+"""Engines against each other: what each took on more and more events a window, and how far it got.
+
+The same page shows the benchmarks that the project's documentation has.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pipeline.compare import BASELINE
@@ -13,6 +18,7 @@ from pipeline.report.facts import Facts, by_key
 from pipeline.report.subjects import Subject
 
 KEPT = 3  # comparisons of a query, the newest
+BENCHMARKS = Path(__file__).parents[2] / "docs" / "benchmarks.json"
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,51 @@ def comparisons(facts: Facts, subjects: Sequence[Subject]) -> list[dict[str, Any
     titles = {subject.name: subject.title for subject in subjects}
     return [
         {
-            "query": titles.get(runs[0].query, runs[0].query),
-            "day": f"{runs[0].interval_date}",
-            "at": f"{max(run.at for run in runs):%Y-%m-%d %H:%M}",
+            "label": f"{titles.get(runs[0].query, runs[0].query)}, windows of {runs[0].interval_date}, "
+            f"run {max(run.at for run in runs):%Y-%m-%d %H:%M}",
+            "about": "",
+            "x": "events a window",
             "engines": order([run.engine for run in runs]),
             "points": [_point(run, budget) for run, budget in _with_budgets(runs)],
         }
         # That with the largest windows first, which says most.
         for runs in sorted(_experiments(facts), key=lambda runs: -max(run.events_a_window or 0 for run in runs))
     ]
+
+
+def benchmarks(file: Path = BENCHMARKS) -> list[dict[str, Any]]:
+    """The same of the benchmarks, where they are at hand."""
+    if not file.is_file():
+        return []
+    results = json.loads(file.read_text("utf-8"))
+    return [
+        {
+            "label": f"{name}: {result['title']}",
+            "about": f"{result['source']}. {result['query'].strip()} (measured {result['at']}, {result['machine']})",
+            "x": result["x"],
+            "engines": result["programs"],
+            "points": [_benchmarked(point, result["seconds"]) for point in result["points"]],
+        }
+        for name, result in results.items()
+        if "points" in result
+    ]
+
+
+def _benchmarked(point: Mapping[str, Any], budget: float) -> dict[str, Any]:
+    lost, events = point["lost"], point["events"]
+    return {
+        "engine": point["program"],
+        "status": DID_NOT_FINISH if lost else FINISHED,
+        "reason": lost,
+        "size": point["x"],
+        "log10": point.get("log10"),
+        "time": budget if lost else point["seconds"],
+        "rate": None if lost else events / point["seconds"],
+        "below": events / budget if lost else None,
+        "stored": point.get("stored"),
+        "memory": point.get("memory"),
+        "agrees": None if lost else True,
+    }
 
 
 def reached(facts: Facts, subjects: Sequence[Subject]) -> list[Reached]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -227,28 +226,20 @@ def test_a_hundred_thousand_windows(opened: Open, tmp_path: Path) -> None:
         partition_by=["interval_date"],
     )  # fmt: skip
 
-    started = time.monotonic()
     site = build(config, tmp_path / "site", tmp_path / "queries", datetime(2030, 2, 1, tzinfo=UTC)).folder
-    built, started = time.monotonic() - started, time.monotonic()
     page = opened("queries/falling.html", folder=site)
     page.wait_for_function(READY)
-    shown, started = time.monotonic() - started, time.monotonic()
     [line] = drawn(page)
     # Few points, but no peak is lost: bits go from 10 to 129 and begin again.
     assert len(line["x"]) < 5000
     assert (min(line["y"]), max(line["y"])) == (2**10, pytest.approx(2.0**129))
     assert "the least and the greatest are drawn" in page.locator("#chart-note").inner_text()
-    started = time.monotonic()
     page.locator("#scale").select_option("linear")
     page.wait_for_function("document.getElementById('chart').layout.yaxis.type === 'linear'")
-    redrawn = time.monotonic() - started
     page.get_by_role("button", name="older").click()
     assert texts(page, "#rows tbody tr")[0].startswith(
         f"{at(MONDAY) + timedelta(seconds=10 * (windows - 26)):%Y-%m-%d %H:%M:%S}"
     )
-    print(f"built in {built:.1f} s, shown in {shown:.1f} s, drawn again in {redrawn:.1f} s")
-    # One to two seconds on a machine that does nothing else.
-    assert max(shown, redrawn) < 15
 
 
 def _timed(value: Any) -> Any:

@@ -1,4 +1,4 @@
-// Engines compared: time, rate and memory by events a window, both axes logarithmic.
+// Engines compared: time, rate and memory by events a window, or what else is varied, both axes logarithmic.
 "use strict";
 
 (() => {
@@ -19,7 +19,7 @@
       const points = one.points.filter((point) => point.engine === engine).sort((a, b) => a.size - b.size);
       const line = { width: engine === "sase" ? 3 : 1.6, color: colours[at % colours.length] };
       const marker = { size: 7, symbol: SHAPES[at % SHAPES.length], color: line.color };
-      const hover = (point) => `${engine}, ${point.size.toLocaleString("en")} events a window<br>${point.status}${point.reason ? `: ${point.reason.replaceAll("<", "&lt;").slice(0, 90)}` : ""}<br>${CHARTS[kind].title}: ${number(point.status === FINISHED ? valueOf(point, kind) : CHARTS[kind].stopped(point))}`;
+      const hover = (point) => `${engine}, ${one.x} ${point.size.toLocaleString("en")}<br>${point.status}${point.reason ? `: ${point.reason.replaceAll("<", "&lt;").slice(0, 90)}` : ""}<br>${CHARTS[kind].title}: ${number(point.status === FINISHED ? valueOf(point, kind) : CHARTS[kind].stopped(point))}`;
       const finished = points.filter((point) => point.status === FINISHED && valueOf(point, kind) > 0);
       const stopped = points.filter((point) => point.status === STOPPED && CHARTS[kind].stopped(point) > 0);
       const common = { type: "scatter", hoverinfo: "text", legendgroup: engine };
@@ -38,14 +38,15 @@
 
   function draw() {
     const one = found[select.value];
+    document.getElementById("about").textContent = one.about;
     for (const kind of Object.keys(CHARTS)) {
       Plotly.react(kind, traces(one, kind), trends.layout({
-        xaxis: { type: "log", title: { text: "events a window" }, exponentformat: "power" },
+        xaxis: { type: one.points.some((point) => point.size <= 0) ? "linear" : "log", title: { text: one.x }, exponentformat: "power" },
         yaxis: { type: "log", title: { text: CHARTS[kind].title }, exponentformat: "power" },
         legend: { orientation: "h", y: -0.3 },
       }), trends.config);
     }
-    const header = ["events a window", "engine", "status", "seconds", "events/s", "stored", "process MB", "log10 of trends", "agrees", "reason"];
+    const header = [one.x, "engine", "status", "seconds", "events/s", "stored", "process MB", "log10 of trends", "agrees", "reason"];
     const rows = [...one.points]
       .sort((a, b) => a.size - b.size || one.engines.indexOf(a.engine) - one.engines.indexOf(b.engine))
       .map((point) => [

@@ -1,0 +1,174 @@
+"""Results as people read them: a page of tables, and a chart for each comparison, both axes logarithmic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Result = Mapping[str, Any]
+
+INTRODUCTION = """\
+# Benchmarks
+
+What follows was measured; nothing is extrapolated. `make bench` measures all of it again, and writes this page, its
+charts and [benchmarks.json](benchmarks.json); a line under each table has the command that made it.
+
+- Each point runs in a process of its own, {rounds} times unless said otherwise, in turns with what it is compared with.
+  The table has the median; [benchmarks.json](benchmarks.json) has the spread.
+- All programs of a comparison gave the same answer, or the run would have failed.
+- *> 15 s* did not finish in that time; *·* was not tried, as it did not finish on less.
+- Time is that of the engine on events in memory, one core, compiled code loaded. With one window, it is the latency of
+  COGRA's figures; events divided by it are the throughput.
+- *Stored* is what an engine keeps at once, as the papers count it: aggregates, events, pointers. The megabytes are what
+  its process took beyond the events; of Flink, the heap in use.
+- Streams are generated (`benchmarks/streams.py`), so that anyone can rerun them.
+- Flink CEP has one core too, and gets events in order, with their conditions evaluated; its time has the end of its job
+  in it, some 0.2 s. Self-joins are Spark SQL on one core.
+"""
+
+
+def page(results: Mapping[str, Result]) -> str:
+    """The page of all results."""
+    rounds = max((one["rounds"] for one in results.values() if "rounds" in one), default=1)
+    parts = [INTRODUCTION.format(rounds=rounds)]
+    grown = growth_table(results)
+    if grown:
+        parts += ["## Growth\n", "How time grows with x, fitted over the hardest four points.\n", grown]
+    missed = [f"- {name}: {figure_line(one)}" for name, one in _figures(results) if one["met"] is False]
+    held = sum(one["met"] is True for _, one in _figures(results))
+    if held or missed:
+        parts.append(f"## Targets\n\n{held} of {held + len(missed)} were met{'; missed:' if missed else '.'}\n")
+    if missed:
+        parts.append("\n".join(missed) + "\n")
+    for name, result in results.items():
+        parts.append(f"## {name}\n\n{section(name, result)}")
+    return "\n".join(parts)
+
+
+def section(name: str, result: Result) -> str:
+    """What was measured of one experiment."""
+    lines = [f"{result['title'][0].upper()}{result['title'][1:]}. {result.get('source', '')}.".replace("..", "."), ""]
+    if "points" in result:
+        lines += [f"![time by {result['x']}](benchmarks/{name}.svg)", "", f"```\n{result['query'].strip()}\n```", ""]
+        lines += ["Time:", "", comparison_table(result, _time), ""]
+        lines += ["Stored (and megabytes):", "", comparison_table(result, _memory), ""]
+        if any(point.get("links") for point in result["points"]):
+            lines += ["Steps along links:", "", comparison_table(result, lambda one: _count(one.get("links"))), ""]
+    if result.get("figures"):
+        lines += [table(("case", "median", "from", "to", "unit", "target", ""), map(_figure, result["figures"])), ""]
+    lines.append(f"`{result['command']}`, {result['at']}, {result['machine']}")
+    return "\n".join(lines) + "\n"
+
+
+def comparison_table(result: Result, cell: Callable[[Mapping[str, Any]], str]) -> str:
+    """A line for each x, a column for each program."""
+    found = {(one["program"], one["x"]): one for one in result["points"]}
+    xs = list(dict.fromkeys(one["x"] for one in result["points"]))
+    lines = [
+        [f"{x:,g}" if x < 1e6 else f"{x:,.0f}"]
+        + [
+            ("·" if (program, x) not in found else lost(found[program, x], result) or cell(found[program, x]))
+            for program in result["programs"]
+        ]
+        for x in xs
+    ]
+    return table((result["x"], *result["programs"]), lines)
+
+
+def lost(point: Mapping[str, Any], result: Result) -> str | None:
+    """That a program did not finish."""
+    if not point["lost"]:
+        return None
+    return "out of memory" if "memory" in point["lost"] else f"> {result['seconds']:g} s"
+
+
+def growth_table(results: Mapping[str, Result]) -> str:
+    """What was fitted, beside what theory says."""
+    lines = [
+        (name, result["x"], one["program"], one["theory"], one["fitted"])
+        for name, result in results.items()
+        for one in result.get("growth", ())
+    ]
+    return table(("experiment", "x", "program", "theory", "fitted"), lines) + "\n" if lines else ""
+
+
+def figure_line(figure: Mapping[str, Any]) -> str:
+    """A figure in words."""
+    return f"{figure['case']}: {short(figure['median'])} {figure['unit']}, wanted {figure['target']}"
+
+
+def _figures(results: Mapping[str, Result]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(name, figure) for name, result in results.items() for figure in result.get("figures", ())]
+
+
+def _figure(figure: Mapping[str, Any]) -> tuple[str, ...]:
+    verdict = {True: "met", False: "missed", None: ""}[figure["met"]]
+    numbers = map(short, (figure["median"], figure["low"], figure["high"]))
+    return figure["case"], *numbers, figure["unit"], figure["target"] or "", verdict
+
+
+def _time(point: Mapping[str, Any]) -> str:
+    taken = point["seconds"]
+    return f"{short(taken)} s" if taken >= 1 else f"{short(taken * 1e3)} ms"
+
+
+def _memory(point: Mapping[str, Any]) -> str:
+    megabytes = "" if point["memory"] is None else f"({short(point['memory'] / 2**20)})"
+    return f"{_count(point['stored'])} {megabytes}".strip()
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def short(number: float) -> str:
+    """Three digits, and never fewer than there are before the point.
+
+    >>> short(1234.5), short(0.12345)
+    ('1,234', '0.123')
+    """
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def table(header: Sequence[str], lines: Any) -> str:
+    """A table in Markdown, aligned, so that it reads well as text too."""
+    rows = [tuple(header), *map(tuple, lines)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    text = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
+    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(text)
+
+
+def chart(result: Result, file: Path) -> None:
+    """Draw time by x."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for number, program in enumerate(result["programs"]):
+        points = sorted((one for one in result["points"] if one["program"] == program), key=lambda one: one["x"])
+        finished = [one for one in points if not one["lost"]]
+        colour = f"C{number}"
+        axes.plot(
+            [one["x"] for one in finished], [one["seconds"] for one in finished],
+            color=colour, marker="osDv^<>P"[number % 8], markersize=4, linewidth=1.3, label=program,
+        )  # fmt: skip
+        stopped = [one["x"] for one in points if one["lost"]]
+        axes.scatter(
+            stopped, [result["seconds"]] * len(stopped), marker="^", s=60, facecolors="none", edgecolors=colour
+        )
+    logarithmic = min(one["x"] for one in result["points"]) > 0
+    axes.set(xlabel=result["x"], ylabel="seconds", yscale="log", xscale="log" if logarithmic else "linear")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.savefig(file, metadata={"Date": None})
+
+
+def write(results: Mapping[str, Result], text: Path, charts: Path) -> None:
+    """Write the page and its charts."""
+    charts.mkdir(parents=True, exist_ok=True)
+    text.write_text(page(results), "utf-8")
+    for name, result in results.items():
+        if result.get("points"):
+            chart(result, charts / f"{name}.svg")
