@@ -259,7 +259,7 @@ class WindowAggregation:
             steps=2 * len(self.stream),
         )
         for status in pauses:
-            self.buffer.take(found, self.pool)
+            self.buffer.take(found, self.pool, windows)
             if status == GROW:
                 self.pool.grow()
         return found.rows(self.stream.window)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from functools import reduce
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -194,6 +197,7 @@ class Found:
         self._query, self._measures = query, measures
         self._join = [operator.add, *(_JOIN[kind] for kind in measures.kinds), operator.or_]
         self._found: dict[tuple[int, int], list[Any]] = {}
+        self._steps: dict[int, list[_Step]] = defaultdict(list)  # by group
         ranked = [_UFUNC[kind] for kind in measures.kinds if kind not in (COUNT, SUM)]
         parts = 1 + len(measures.kinds) - len(ranked)
         self._exact = Totals(parts, numbers.BITS, [*ranked, np.logical_or])
@@ -219,8 +223,36 @@ class Found:
                 row = [join(a, b) for join, a, b in zip(self._join, before, row, strict=True)]
             self._found[window, group] = row
 
+    def add_steps(
+        self, windows: Array, until: Array, groups: Array, columns: Sequence[Sequence[Number]], ended: Array
+    ) -> None:
+        """Add rows of partitions that are the same in all windows from one up to another."""
+        lists = (windows.tolist(), until.tolist(), groups.tolist(), ended.astype(bool).tolist())
+        for window, end, group, is_end, *row in zip(*lists, *columns, strict=True):
+            self._steps[group].append((window, end, is_end, row))
+
+    def _climb(self) -> None:
+        """Add up the steps that hold in each window in which a trend ends."""
+        adds = all(kind in (COUNT, SUM) for kind in self._measures.kinds)
+        for group, steps in self._steps.items():
+            exact = adds and not any(isinstance(value, Approximate) for *_, row in steps for value in row)
+            ups, downs = sorted(steps, key=itemgetter(0)), sorted(steps, key=itemgetter(1))
+            held = _Sum() if exact else _Join(self._join)
+            down = 0
+            for window, some in groupby(ups, key=itemgetter(0)):
+                while downs[down][1] <= window:
+                    held.remove(downs[down])
+                    down += 1
+                begun = list(some)
+                for step in begun:
+                    held.add(step)
+                if any(is_end for _, _, is_end, _ in begun):
+                    self._found[window, group] = [*held.row(), True]
+        self._steps.clear()
+
     def _settle(self) -> None:
-        """Bring what was added up in machine words to the rest."""
+        """Bring what was added up in machine words, and in steps, to the rest."""
+        self._climb()
         windows, groups, sums, (*ranks, ended) = self._exact.columns()
         self._exact.clear()
         parts, others = iter(sums), iter(ranks)
@@ -244,6 +276,43 @@ class Found:
         groups = (group for _, group in found)
         by_row = zip(*values, strict=True) if values else repeat((), len(found))
         return list(map(Row._make, zip(starts.tolist(), ends.tolist(), groups, by_row, strict=True)))
+
+
+_Step = tuple[int, int, bool, list[Any]]  # from a window up to another; whether a trend ends at the first; the row
+
+
+class _Sum:
+    """The sum of rows of exact numbers, which can be taken out again."""
+
+    def __init__(self) -> None:
+        self._row: list[Any] = []
+
+    def add(self, step: _Step) -> None:
+        self._row = [a + b for a, b in zip(self._row, step[3], strict=True)] if self._row else step[3]
+
+    def remove(self, step: _Step) -> None:
+        self._row = [a - b for a, b in zip(self._row, step[3], strict=True)]
+
+    def row(self) -> list[Any]:
+        return self._row
+
+
+class _Join:
+    """Rows that cannot be taken out of their sum again: a minimum, or what is rounded."""
+
+    def __init__(self, join: Sequence[Callable[[Any, Any], Any]]) -> None:
+        self._join = join[:-1]
+        self._rows: dict[int, list[Any]] = {}
+
+    def add(self, step: _Step) -> None:
+        self._rows[id(step)] = step[3]
+
+    def remove(self, step: _Step) -> None:
+        del self._rows[id(step)]
+
+    def row(self) -> list[Any]:
+        columns = zip(*self._rows.values(), strict=True)
+        return [reduce(join, column) for join, column in zip(self._join, columns, strict=True)]
 
 
 _JOIN: dict[int, Callable[[Any, Any], Any]] = {COUNT: operator.add, SUM: operator.add, MINIMUM: min, MAXIMUM: max}

@@ -179,7 +179,7 @@ class Counting:
         """The rows of every group and window in which a trend finished."""
         found = Found(self.query, self.measures)
         for status in self._pauses():
-            self.buffer.take(found, self.pool)
+            self.buffer.take(found, self.pool, self.windows)
             if status == GROW:
                 self.pool.grow()
         self.cost.peak_stored = max(self.cost.peak_stored, int(self.register[kernel.PEAK]))

@@ -68,7 +68,7 @@ class Aggregation:
             steps=2 * len(self.plan.event),
         )
         for status in pauses:
-            self.buffer.take(found, self.pool)
+            self.buffer.take(found, self.pool, self.windows)
             if status == GROW:
                 self.pool.grow()
         return found.rows(self.scan.stream.window)

@@ -141,7 +141,7 @@ class PaneAggregation:
             steps=2 * len(self.stream),
         )
         for status in pauses:
-            self.buffer.take(found, self.vectors)
+            self.buffer.take(found, self.vectors, windows)
             if status == GROW:
                 for pool, needed in zip((self.work.pool, self.vectors), self.work.panes.grow, strict=True):
                     if needed:

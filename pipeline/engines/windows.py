@@ -20,7 +20,11 @@ ROW_BITS = 1 << 22  # that they may take: each has room for the largest number
 
 
 def make_windows(stream: Stream, trend_ends: Callable[[], Array]) -> kernel.Windows:
-    """The windows of a stream; without SLIDE one a time and group at which one of these events may end a trend."""
+    """The windows of a stream; without SLIDE one a time and group at which one of these events may end a trend.
+
+    Where a group has several partitions, the sum of its windows is that of all of them, and each partition is looked
+    at where its part of the sum may change: few times, however many there are in its group.
+    """
     window, parts = stream.window, len(stream.part_group)
     moments = moment = moment_end = np.zeros(0, np.int64)
     if window.slide is None:
@@ -29,8 +33,11 @@ def make_windows(stream: Stream, trend_ends: Callable[[], Array]) -> kernel.Wind
         group, place = stream.group[ends][order], stream.place[ends][order]
         new = changes(group, place)
         group, moments = group[new], place[new]
-        moment = np.searchsorted(group, stream.part_group)
-        moment_end = np.searchsorted(group, stream.part_group, side="right")
+        parts_of = stream.part_group
+        if has_steps(stream):
+            parts_of, (group, moments) = np.arange(parts), _turns(stream, ends, group, moments)
+        moment = np.searchsorted(group, parts_of)
+        moment_end = np.searchsorted(group, parts_of, side="right")
     return kernel.Windows(
         place=stream.place,
         begins=stream.begins if parts else np.zeros(1, np.int64),
@@ -41,6 +48,23 @@ def make_windows(stream: Stream, trend_ends: Callable[[], Array]) -> kernel.Wind
         moment_end=moment_end,
         moments=moments,
     )
+
+
+def has_steps(stream: Stream) -> bool:
+    """Whether windows move with every event, and are those of several partitions."""
+    return stream.window.slide is None and len(np.unique(stream.part_group)) < len(stream.part_group)
+
+
+def _turns(stream: Stream, ends: Array, group: Array, moments: Array) -> tuple[Array, Array]:
+    """Partitions and times: the first of the group's moments since a trend may have ended, or an event has left."""
+    part = np.concatenate([stream.part[ends], stream.part])
+    place = np.concatenate([stream.place[ends], stream.place + stream.window.within])
+    rank = np.searchsorted(places := np.unique(place), place)
+    key = group * len(places) + np.searchsorted(places, moments)
+    at = np.searchsorted(key, stream.part_group[part] * len(places) + rank)
+    known = np.append(group, -1)[at] == stream.part_group[part]
+    turn = np.unique(part[known] * len(moments) + at[known])
+    return turn // len(moments), moments[turn % len(moments)]
 
 
 def row_buffer(stream: Stream) -> int:
@@ -55,16 +79,23 @@ class RowBuffer:
     def __init__(self, stream: Stream, cell: int) -> None:
         """`cell`: the number of the first of the `row_buffer` cells of a pool."""
         self._stream = stream
-        part, window, ended = (np.zeros(row_buffer(stream), np.int64) for _ in range(3))
-        self.rows = kernel.Rows(np.zeros(kernel.REGISTERS, np.int64), part, window, ended, cell)
+        self._has_steps = has_steps(stream)
+        part, window, ended, moment = (np.zeros(row_buffer(stream), np.int64) for _ in range(4))
+        self.rows = kernel.Rows(np.zeros(kernel.REGISTERS, np.int64), part, window, ended, moment, cell)
         self.rows.register[kernel.INSIDE] = -1
 
-    def take(self, found: Found, pool: Pool) -> None:
+    def take(self, found: Found, pool: Pool, windows: kernel.Windows) -> None:
         """Take the rows away."""
         rows, count = self.rows, int(self.rows.register[kernel.ROWS])
         rows.register[kernel.ROWS] = 0
-        groups = self._stream.part_group[rows.part[:count]]
-        pool.add_to(found, rows.window[:count], groups, rows.cell, ended=rows.ended[:count])
+        part, window, ended = rows.part[:count], rows.window[:count], rows.ended[:count]
+        groups = self._stream.part_group[part]
+        if not self._has_steps:
+            pool.add_to(found, window, groups, rows.cell, ended=ended)
+            return
+        after = rows.moment[:count] + 1
+        until = np.where(after < windows.moment_end[part], np.append(windows.moments, NEVER)[after], NEVER)
+        found.add_steps(window, until, groups, pool.columns(np.arange(rows.cell, rows.cell + count)), ended)
 
     def so_far(self) -> str:
         """How far the kernel is."""

@@ -24,7 +24,7 @@ class Windows(NamedTuple):
     within: int
     slide: int  # 0: the window moves with every event
     first_window: int  # the least number of a window
-    moment: Array  # without SLIDE, per partition: where its group's times begin, at which a trend may end
+    moment: Array  # without SLIDE, per partition: where the times at which it is looked at begin, and end
     moment_end: Array
     moments: Array
 
@@ -36,6 +36,7 @@ class Rows(NamedTuple):
     part: Array
     window: Array
     ended: Array  # whether a trend ends just where the window does
+    moment: Array  # without SLIDE: the number of the window's time
     cell: int  # that of the first row
 
 
@@ -96,6 +97,7 @@ def give_row(rows: Rows, c: Cells, result: int) -> None:
     rows.part[row] = r[PART]
     rows.window[row] = r[WINDOW]
     rows.ended[row] = r[ENDED]
+    rows.moment[row] = r[MOMENT] - 1
     clear_cell(c, rows.cell + row)
     add_cell(c, rows.cell + row, result)
 
