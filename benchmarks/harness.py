@@ -14,7 +14,7 @@ from benchmarks.points import Ask, Budget, Measured, measure
 ROUNDS = 3
 SECONDS = 15.0  # that a point may take
 MEMORY = 12 * 2**30
-LEAST = 0.002  # seconds: below, growth is not that of the events
+LEAST = 0.01  # seconds: below, growth is not that of the events
 FITTED = 4  # points, the hardest
 EXPONENTIAL = "exponential"
 

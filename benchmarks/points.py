@@ -25,13 +25,11 @@ from pipeline.errors import CannotRunError, DidNotFinishError
 from pipeline.events import Events
 from pipeline.memory import Peak
 from pipeline.query.check import check
-from pipeline.query.checked import Query
 from pipeline.run import fit_events
 
 # New processes begin where all is imported and nothing else was done.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["benchmarks.points", "benchmarks.variants", "numba"])
-COMPILES = 2_000  # events that are enough to load the compiled code
 PATIENCE = 120  # seconds that a process may take for all that is not measured
 SHORT, LONG = 0.5, 10.0  # seconds: what takes less is repeated, often or once
 REPEATS = 5
@@ -98,20 +96,18 @@ def _of(engine: Engine) -> Program:
 def run_engine(engine: Engine, ask: Ask, budget: Budget) -> Measured:
     """Run an engine in this process; what is short several times."""
     query = check(ask.query)
-    _load(engine, query, ask)
     events = make_events(ask)
     started = time.perf_counter()
     stream = fit_events(query, events, "events").stream
     fitted = time.perf_counter() - started
     taken: list[float] = []
     try:
-        # The first run loads code, and so does not count where there are others.
+        # The first run takes memory to load code, and so does not count where there are others.
         while not taken or (sum(taken) < SHORT and len(taken) <= REPEATS) or (len(taken) == 1 and taken[0] < LONG):
             gc.collect()
-            cost, peak = Cost(), Peak()
-            started = time.perf_counter()
-            rows = engine.run(query, stream, Limits(seconds=budget.seconds), cost)
-            taken.append(time.perf_counter() - started)
+            cost, peak, limits = Cost(), Peak(), Limits(seconds=budget.seconds)
+            rows = engine.run(query, stream, limits, cost)
+            taken.append(limits.spent)  # without the time to load code
             memory = peak.added
     except (DidNotFinishError, CannotRunError, MemoryError) as error:
         return Measured(len(events), lost=str(error).splitlines()[0] if str(error) else "out of memory")
@@ -132,15 +128,6 @@ def answer(rows: list[Row]) -> dict[str, Any]:
         return {"log10": log10(total)}
     # Hexadecimal, since a million decimal digits take long.
     return {"total": f"{total:x}", "log10": log10(total), "digest": sha256(repr(sorted(rows)).encode()).hexdigest()}
-
-
-def _load(engine: Engine, query: Query, ask: Ask) -> None:
-    """Load the compiled code, so that it is not timed; compile it, where nobody did."""
-    stream = fit_events(query, make_events(ask, min(int(ask.shape["size"]), COMPILES)), "events").stream
-    try:
-        engine.run(query, stream, Limits(seconds=PATIENCE / 2, trends=1), Cost())
-    except DidNotFinishError:
-        return
 
 
 def measure(program: str, ask: Ask, budget: Budget) -> Measured:
