@@ -43,14 +43,20 @@ class Built:
     errors: Mapping[str, str]
 
 
-def build(config: Config, out: Path, queries: Path = FOLDER, now: datetime | None = None) -> Built:
+def build(
+    config: Config,
+    out: Path,
+    queries: Path = FOLDER,
+    now: datetime | None = None,
+    benchmarks: Path = comparison.BENCHMARKS,
+) -> Built:
     """Write the site into a folder; what is in it already is replaced at once, at the end."""
     built_at = now or datetime.now(UTC)
     with building(out, built_at) as site:
         report = _Report(config, site, out, read_facts(config), built_at)
         known = subjects(config, queries, report.facts.publications)
         lines = [report.query(subject) for subject in known]
-        report.engines(known)
+        report.engines(known, benchmarks)
         report.quality()
         report.front(lines)
     return Built(out, len(known), report.errors)
@@ -83,9 +89,9 @@ class _Report:
             words=words,
         )
 
-    def engines(self, known: list[Subject]) -> None:
+    def engines(self, known: list[Subject], benchmarks: Path) -> None:
         """Engines against each other."""
-        nightly, measured = comparison.comparisons(self.facts, known), comparison.benchmarks()
+        nightly, measured = comparison.comparisons(self.facts, known), comparison.benchmarks(benchmarks)
         lines = comparison.reached(self.facts, known)
         names = comparison.order([name for line in lines for name in line.engines])
         self._page(

@@ -56,7 +56,7 @@ def comparisons(facts: Facts, subjects: Sequence[Subject]) -> list[dict[str, Any
     ]
 
 
-def benchmarks(file: Path = BENCHMARKS) -> list[dict[str, Any]]:
+def benchmarks(file: Path) -> list[dict[str, Any]]:
     """The same of the benchmarks, where they are at hand."""
     if not file.is_file():
         return []

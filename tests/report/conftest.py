@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -21,4 +22,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     page.parent.mkdir(parents=True)
     page.write_text("<title>silver.stock</title>")
     (home / "site/quality/index.html").write_text("<title>Checks</title>")
-    return build(config, home / "site", queries, lake.NOW).folder
+    benchmarks = home / "benchmarks.json"
+    benchmarks.write_text(json.dumps(lake.BENCHMARKS))
+    return build(config, home / "site", queries, lake.NOW, benchmarks).folder

@@ -276,3 +276,24 @@ def _records(config: Config) -> None:
     runs.append(engine_run(falling, "sase", 64, "did not finish", wall_seconds=0.0, reason="not tried", peak_stored=0))
     runs.append(engine_run(falling, "aseq", 8, "cannot run", wall_seconds=None, peak_stored=None, reason="WHERE: no"))
     write(config, ENGINE_RUNS, runs)
+
+
+def _point(program: str, x: int, seconds: float | None) -> dict[str, object]:
+    if seconds is None:
+        return {"program": program, "x": x, "events": x, "lost": "did not finish in 15 seconds"}
+    return {
+        "program": program, "x": x, "events": x, "lost": None, "seconds": seconds, "memory": 2**20, "stored": 3,
+        "log10": 12.5,
+    }  # fmt: skip
+
+
+BENCHMARKS = {
+    "cogra-5": {
+        "title": "events a window, any-match", "source": "Figure 5", "x": "events", "at": "2030-01-01",
+        "query": "RETURN COUNT(*) PATTERN A+ WITHIN 1 s", "machine": "2 cores", "seconds": 15.0,
+        "programs": ["flink cep", "pane"],
+        "points": [_point("flink cep", 1000, 1.5), _point("pane", 1000, 0.002), _point("flink cep", 2000, None),
+                   _point("pane", 2000, 0.004)],
+    },
+    "jobs": {"title": "jobs", "figures": []},
+}  # fmt: skip

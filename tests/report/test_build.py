@@ -75,7 +75,7 @@ def test_nothing_needs_somebody_where_all_is_well(config: Config, out: Path) -> 
 
 def test_an_empty_lake_has_a_site(config: Config, tmp_path: Path) -> None:
     out = tmp_path / "data" / "site"  # the folder of compose, which has the name of one of its own
-    assert build(config, out, Path("nowhere")).errors == {}
+    assert build(config, out, Path("nowhere"), benchmarks=Path("nowhere")).errors == {}
     assert "Nothing was ingested yet" in words(out / "index.html")
     assert "Nothing was compared yet" in words(out / "engines.html")
     assert "No table has been checked yet" in words(out / "quality.html")
@@ -181,7 +181,7 @@ def test_only_the_newest_intervals_of_a_large_table_are_shown(
 
 
 def test_an_engine_that_did_not_finish_is_at_its_budget(site: Path) -> None:
-    [found] = _data(site, "engines")
+    found, _ = _data(site, "engines")
     assert found["engines"] == ["sase", "pane", "cogra", "aseq"]
     stopped = [one for one in found["points"] if one["status"] == "did not finish"]
     # What was not even tried is where the engine was stopped before.

@@ -164,6 +164,18 @@ def test_engines_are_compared(opened: Open) -> None:
     assert "sase\tdid not finish\t> 12" in page.locator("#points").inner_text()
 
 
+def test_benchmarks_are_shown_beside_them(opened: Open) -> None:
+    page = opened("engines.html")
+    page.wait_for_function("document.getElementById('stored').data")
+    page.get_by_label("comparison").select_option("cogra-5: events a window, any-match")
+    lines = {line["name"]: line for line in drawn(page, "time")}
+    assert (lines["flink cep"]["x"], lines["flink cep: did not finish"]["x"]) == ([1000], [2000])
+    assert lines["pane"]["y"] == [0.002, 0.004]
+    assert page.locator("#about").inner_text().startswith("Figure 5. RETURN COUNT(*)")
+    assert page.evaluate("document.getElementById('time').layout.xaxis.title.text") == "events"
+    assert "pane\tfinished\t0.004\t500,000\t3\t1.049" in page.locator("#points").inner_text()
+
+
 def test_failures_are_filtered(opened: Open) -> None:
     page = opened("quality.html")
     page.locator("[data-filter=failure-list]").get_by_label("result").select_option("waived")
