@@ -114,8 +114,10 @@ def _time(point: Mapping[str, Any]) -> str:
 
 
 def _memory(point: Mapping[str, Any]) -> str:
-    megabytes = "" if point["memory"] is None else f"({short(point['memory'] / 2**20)})"
-    return f"{_count(point['stored'])} {megabytes}".strip()
+    if point["memory"] is None:
+        return _count(point["stored"])
+    megabytes = point["memory"] / 2**20
+    return f"{_count(point['stored'])} ({short(megabytes) if megabytes >= 1 else '< 1'})".strip()
 
 
 def _count(number: int | None) -> str:
