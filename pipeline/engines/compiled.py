@@ -66,6 +66,7 @@ COMPILED_STEPS = 5_000_000  # between two looks at the clock
 # Takes its arguments and a number of steps, and returns a status.
 Loop = Callable[..., int]
 _registered: set[Callable[..., Any]] = set()
+_loaded: set[Loop] = set()  # loops whose machine code this process has
 
 
 def run(
@@ -79,9 +80,10 @@ def run(
 ) -> Iterator[int]:
     """Run a loop to its end, pausing with its status where the caller must do something.
 
-    A loop of few `steps` is run in Python, at least to begin with; `in_python`: all of it, since it asks Python back.
+    A loop of few `steps` is run in Python, at least to begin with, unless its machine code was loaded already;
+    `in_python`: all of it, since it asks Python back.
     """
-    plain = in_python or steps < PLAIN_STEPS
+    plain = in_python or (steps < PLAIN_STEPS and loop not in _loaded)
     step = loop if plain else _ready(loop, limits, arguments())
     status = MORE
     while status != DONE:
@@ -102,6 +104,7 @@ def _ready(loop: Loop, limits: Limits, arguments: tuple[Any, ...]) -> Loop:
     compiled = _compiled(loop)
     compiled(*arguments, 0)
     limits.extend(time.monotonic() - started)
+    _loaded.add(loop)
     return compiled
 
 

@@ -15,6 +15,7 @@ from pipeline.engines.choice import ENGINES, choose
 from pipeline.engines.cogra import Cogra
 from pipeline.engines.contract import Cost, Limits
 from pipeline.engines.kernels import limbs, numbers
+from pipeline.engines.kernels.status import DONE
 from pipeline.errors import DidNotFinishError
 from pipeline.events import Clock, Events, Numbers, Texts, TimeStyle
 from pipeline.query.check import check
@@ -223,3 +224,17 @@ def test_keeps_one_aggregate_a_state_where_it_can() -> None:
         run_rows(query, choose(query, engine), fitted, Limits(), cost)
         stored[engine] = cost.peak_stored
     assert stored["cogra"] < stored["greta"] == 7
+
+
+def test_code_that_is_loaded_runs_however_short_a_loop_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+
+    def loop(most: int) -> int:
+        steps.append(most)
+        return DONE
+
+    monkeypatch.setattr(compiled, "_ready", lambda loop, *_: loop)
+    list(compiled.run(loop, tuple, Limits(), str, steps=1))
+    monkeypatch.setattr(compiled, "_loaded", {loop})
+    list(compiled.run(loop, tuple, Limits(), str, steps=1))
+    assert steps == [compiled.PLAIN_STEPS, compiled.COMPILED_STEPS]
