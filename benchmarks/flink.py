@@ -66,6 +66,8 @@ def run(ask: Ask, budget: Budget) -> Measured:
         return Measured(len(events), lost="out of memory")
     ran.check_returncode()
     found = json.loads(ran.stdout.splitlines()[-1])
+    if found["seconds"] > budget.seconds:  # it had time to start, too
+        return Measured(len(events), lost=f"did not finish in {budget.seconds:g} seconds")
     matches = found["matches"]
     return Measured(
         len(events), seconds=found["seconds"], memory=found["heap"], rows=1, total=f"{matches:x}", log10=log10(matches)
