@@ -35,7 +35,7 @@ print(json.dumps(found))
 def start(_scale: float) -> list[Figure]:
     """The seconds of each, warm."""
     trends = Path(sys.executable).with_name("trends")
-    command = [str(trends), "run", QUERY, SAMPLE]
+    command = [str(trends), "run", QUERY, "--events", SAMPLE]
     progress(f"  {' '.join(command[1:])}")
     taken = [_timed(command) for _ in range(ROUNDS + 1)][1:]
     return [Figure("trends run, from shell to result", "s", taken, Target("≤", 0.5)), *_dags()]
