@@ -69,6 +69,6 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.jars
 	@touch $@
 
 # Spark itself fetches the jars, so it must be there; what is there already is not fetched again.
-$(VENV)/.jars: $(VENV)/.installed pipeline/jars.py
+$(VENV)/.jars: $(VENV)/.installed pipeline/jars.py pipeline/LinkedLogStore.scala
 	@$(BIN)/python -m pipeline.jars
 	@touch $@

@@ -37,6 +37,7 @@ CONFLICT = re.compile(
 # What one of two runs may see that make the same table, column or constraint.
 IN_THE_MAKING = re.compile(
     r"DELTA_CREATE_TABLE_WITH_(NON_EMPTY_LOCATION|DIFFERENT_\w+)|(CONSTRAINT|FIELD|TABLE_OR_VIEW)_ALREADY_EXISTS"
+    r"|DELTA_DUPLICATE_COLUMNS_FOUND\.ADDING_COLUMNS"
 )
 UNFINISHED = 20.0  # seconds after which a table without a commit is taken for one that nobody makes any more
 BROKEN = re.compile(r"\[DELTA_(?:VIOLATE_CONSTRAINT_WITH_VALUES|NOT_NULL_CONSTRAINT_VIOLATED)\S*\] (.*)")

@@ -1,6 +1,7 @@
 """The Delta jars: fetched once, at set-up, by Spark's own resolver; afterwards Spark starts without a network.
 
-`python -m pipeline.jars` fetches them into the environment; it does nothing where they are there already.
+`python -m pipeline.jars` fetches them into the environment, and compiles the part that is ours; it does nothing where
+they are there already.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ EXCLUDED = (
     "io.delta:delta-kernel-defaults",
     "io.delta:delta-kernel-unitycatalog",
 )
+LOG_STORE = Path(__file__).with_name("LinkedLogStore.scala")
 HINT = "run make venv, or python -m pipeline.jars"
 
 
@@ -45,6 +47,25 @@ def delta_jars() -> list[Path]:
     if missing := [name for name in SHA256 if not (FOLDER / name).exists()]:
         raise SetupError(f"the Delta jars are missing: {', '.join(missing)} in {FOLDER}\nhint: {HINT}")
     return [FOLDER / name for name in SHA256]
+
+
+def log_store_jar() -> Path:
+    """The jar with the class that commits to tables in a folder; compiled, where it is new, by Spark's own Scala."""
+    jar = CACHE / f"log-store-{hashlib.sha256(LOG_STORE.read_bytes()).hexdigest()[:12]}.jar"
+    if jar.exists():
+        return jar
+    with _alone(jar.with_suffix(".lock")):
+        if jar.exists():
+            return jar  # another process was faster
+        making = jar.with_suffix(".making.jar")
+        java, spark = str(find_java().home() / "bin" / "java"), f"{spark_home() / 'jars'}/*"
+        classes = os.pathsep.join([spark, *map(str, delta_jars())])
+        command = [java, "-cp", spark, "scala.tools.nsc.Main", "-cp", classes, "-d", str(making), str(LOG_STORE)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SetupError(f"could not compile {LOG_STORE.name}:\n{done.stdout}{done.stderr}\nhint: {HINT}")
+        making.rename(jar)
+    return jar
 
 
 def damaged(folder: Path | None = None) -> list[str]:
@@ -130,12 +151,12 @@ def _alone(lock: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """Fetch the jars and say so; returns the exit code."""
-    if FOLDER.exists() and not damaged():
-        return 0
-    print(f"fetching Delta {DELTA} into {FOLDER}", flush=True)
+    """Fetch the jars, and say so, and compile ours; returns the exit code."""
     try:
-        fetch()
+        if not FOLDER.exists() or damaged():
+            print(f"fetching Delta {DELTA} into {FOLDER}", flush=True)
+            fetch()
+        log_store_jar()
     except TrendsError as error:
         print(error, file=sys.stderr)
         return error.exit_code

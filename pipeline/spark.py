@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import FIXED, Config
 from pipeline.errors import SetupError
-from pipeline.jars import delta_jars, spark_home
+from pipeline.jars import delta_jars, log_store_jar, spark_home
 from pipeline.java import CACHE, find_java
 from pipeline.memory import available_memory
 
@@ -44,6 +44,8 @@ STARTUP = {
     "spark.app.name": "trendmill",
     "spark.sql.extensions": DELTA_EXTENSION,
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Delta's own is safe for the threads of one process only.
+    "spark.delta.logStore.file.impl": "trendmill.LinkedLogStore",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # Tasks read text as codes: a column of a hundred thousand words, such as drivers, is to be written as codes too. By
@@ -82,7 +84,7 @@ def session(config: Config) -> SparkSession:
 def settings(config: Config) -> dict[str, str]:
     """Every setting of a session that this machine starts."""
     ours = SESSION | STARTUP
-    ours["spark.jars"] = ",".join(str(jar) for jar in delta_jars())
+    ours["spark.jars"] = ",".join(str(jar) for jar in (*delta_jars(), log_store_jar()))
     # Nothing is kept in it, but Spark makes the folder, and by default in the current one.
     ours["spark.sql.warehouse.dir"] = str(CACHE / "warehouse")
     ours["spark.driver.extraJavaOptions"] = f'"-Dlog4j2.configurationFile={LOGGING}"'

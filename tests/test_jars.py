@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -101,3 +102,22 @@ def test_what_to_do_without_a_network(
     assert said.startswith("could not fetch delta-spark")
     assert "hint: a network is needed once" in said
     assert not folder.exists()
+
+
+def test_two_at_once_compile_the_log_store_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "CACHE", tmp_path)
+    with ThreadPoolExecutor(2) as pool:
+        made = {future.result() for future in [pool.submit(jars.log_store_jar) for _ in range(2)]}
+    (jar,) = made
+    assert zipfile.ZipFile(jar).testzip() is None
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".jar", ".lock"]
+
+
+def test_a_log_store_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "LinkedLogStore.scala"
+    source.write_text("class LinkedLogStore extends Nothing {")
+    monkeypatch.setattr(jars, "LOG_STORE", source)
+    with pytest.raises(
+        SetupError, match=r"(?s)could not compile LinkedLogStore.scala:.*error: .*\nhint: run make venv"
+    ):
+        jars.log_store_jar()
