@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
+from pyarrow.csv import read_csv
 
 from pipeline.cli import main
 
@@ -266,3 +268,17 @@ def test_a_reader_that_has_seen_enough_is_no_error(events: Path) -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == ""
+
+
+def test_a_run_loads_no_frames(events: Path, tmp_path: Path) -> None:
+    """Of pandas, which pyarrow would load by itself, and of Spark, each would take longer than a small run."""
+    parquet.write_table(read_csv(events), tmp_path / "events.parquet")
+    for file in ("events.csv", "events.parquet"):
+        script = (
+            "import sys; from pipeline.cli import program; code = program(); "
+            "sys.exit(code or ' '.join({'pandas', 'pyspark', 'numba'} & {*sys.modules}) or 0)"
+        )
+        command = [sys.executable, "-c", script, "run", ANY, "--events", str(tmp_path / file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), file
+        assert "43" in done.stdout

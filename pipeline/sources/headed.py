@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pipeline.sources import spark_functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 
 def names_of(header: str) -> list[str]:

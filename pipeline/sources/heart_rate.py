@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.formats import Field
 from pipeline.sources.parsing import cells, derived, first_wrong, number, one_event, whole, wrong_width, wrongs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 HEADER = "Participant,HR,respr,Time(sec),Label"
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.formats import Field
 from pipeline.sources.headed import names_of
 from pipeline.sources.parsing import cells, date_time, first_wrong, number, several_events, whole, wrong_width, wrongs
 from pipeline.sources.rides import cell as grid_cell
 from pipeline.sources.rides import coordinates, dropoff, pickup, short_id, time_wrongs, times, trip
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class MedallionTrips:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.formats import Field, mostly
 from pipeline.sources.local_time import in_utc
 from pipeline.sources.parsing import (
@@ -22,6 +21,9 @@ from pipeline.sources.parsing import (
     wrongs,
 )
 from pipeline.sources.sectors import UNKNOWN_SECTOR, with_sector
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 ZONE = "America/New_York"
 HEADER = "ticker,yyyymmddhhmm,open,high,low,close,volume"

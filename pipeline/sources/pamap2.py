@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.formats import Field, base_name, mostly
 from pipeline.sources.parsing import cells, derived, first_wrong, number, one_event, whole, wrong_width, wrongs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 WIDTH = 54
 FILE_NAME = re.compile(r"subject[0-9]+\.dat\b.*")

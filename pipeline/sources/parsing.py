@@ -7,18 +7,20 @@ known, a format casts with try_cast and calculates with doubles alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.formats import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 # What an event keeps of the row it came from.
 ROW = ("file", "file_hash", "line", "copy", "raw", "landing_date")
 # A comma outside quotes: one with an even number of quotes after it.
 COMMA = r',(?=(?:[^"]*"[^"]*")*[^"]*$)'
 
-Wrong = tuple[Column, str]  # when, and what to call it
+Wrong: TypeAlias = "tuple[Column, str]"  # when, and what to call it
 
 
 def cells(separator: str) -> Column:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.formats import Field, mostly
 from pipeline.sources.parsing import cells, date_time, first_wrong, number, several_events, whole, wrong_width, wrongs
 from pipeline.sources.rides import cell as grid_cell
 from pipeline.sources.rides import coordinates, dropoff, miles, pickup, time_wrongs, times, trip
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class RideEvents:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.local_time import in_utc, not_before
 from pipeline.sources.parsing import Wrong, derived
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 ZONE = "America/New_York"
 EARTH_RADIUS = 3958.76  # miles

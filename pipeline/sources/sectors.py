@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pipeline.sources import spark_functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 UNKNOWN_SECTOR = "Unknown"
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.formats import Field
 from pipeline.sources.headed import find, header_of, names_of, texts
 from pipeline.sources.parsing import date_time, first_wrong, number, quoted_cells, several_events, wrongs
 from pipeline.sources.rides import cell, coordinates, dropoff, pickup, short_id, time_wrongs, times, trip
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 PATTERN = "yyyy-MM-dd HH:mm:ss[.SSSSSS]"  # the fraction is what Arrow writes of Parquet's times
 UNKNOWN_ZONE = 264

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from pipeline.sources import spark_functions as F
 from pipeline.sources.formats import Field, base_name, mostly
 from pipeline.sources.local_time import in_utc, steady_midnight
 from pipeline.sources.parsing import cells, derived, first_wrong, one_event, whole, wrong_width, wrongs
 from pipeline.sources.sectors import UNKNOWN_SECTOR, with_sector
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 ZONE = "America/New_York"
 FILE_NAME = re.compile(r"[A-Za-z0-9.-]+_[0-9]{8}_trade\b.*")

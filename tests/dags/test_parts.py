@@ -34,7 +34,8 @@ import airflow.sdk, airflow.providers.standard.triggers.temporal
 for file in sys.argv[1:]:
     bag = DagBag(dag_folder=file)
     assert bag.dags and not bag.import_errors, bag.import_errors
-heavy = [name for name in ("deltalake", "great_expectations", "numba", "pandas", "pyarrow") if name in sys.modules]
+large = ("deltalake", "great_expectations", "numba", "pandas", "pyarrow", "pyspark")
+heavy = [name for name in large if name in sys.modules]
 print(json.dumps(heavy))
 """
 FILES = sorted(DAGS.glob("[a-z]*.py"))
