@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline import answer_commands, commands, report_command
-from pipeline.commands import as_day, lake_arguments, lake_config, print_lines
+from pipeline.commands import as_day, lake_arguments, lake_config, natural, print_lines
 from pipeline.errors import QueryError, TrendsError, locate
 from pipeline.services import commands as services
 
@@ -75,9 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timeout", type=_seconds, default=DEFAULT_TIMEOUT, metavar="SECONDS", help="default: 600; 0 for no end"
     )
-    run.add_argument("--max-trends", type=_natural, metavar="N", help="give up once more trends were built")
+    run.add_argument("--max-trends", type=natural, metavar="N", help="give up once more trends were built")
     run.add_argument(
-        "--max-bits", type=_natural, default=65_536, metavar="N", help="longer integers are rounded (default: 65536)"
+        "--max-bits", type=natural, default=65_536, metavar="N", help="longer integers are rounded (default: 65536)"
     )
     run.add_argument(
         "--without",
@@ -110,12 +110,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _query_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", help="a file, '-' for standard input, or the query's text itself")
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -89,6 +89,11 @@ class Table:
             raise ValueError(f"table {self.full_name}: {wrong}")
 
     @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns that say who somebody is, under whatever name."""
+        return tuple(column.name for column in self.columns if column.sensitive)
+
+    @property
     def full_name(self) -> str:
         """The name that users write: `silver.stock`."""
         return f"{self.layer}.{self.name}"

@@ -14,6 +14,7 @@ from pipeline.cli import main
 from tests.conftest import CONNECT_MODE
 
 DAY = "2030-01-07"
+DOWN_TRENDS = Path(__file__).parents[1] / "queries" / "stock" / "down-trends-by-sector.query"
 
 
 @pytest.fixture
@@ -47,6 +48,7 @@ def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) ->
     assert f"{rows:,} rows gave {events:,} events; {bad} rows quarantined, {duplicates} duplicates" in done
     assert (lake / "site" / "quality" / "index.html").is_file()
     assert "complete" in said(capsys, "ingest", "activity")
+    assert "has no day with files" in said(capsys, "ingest", "activity", "--to", "2030-01-06", code=2)
 
     tables = {line.split()[0]: line.split()[1] for line in said(capsys, "tables").splitlines()[2:]}
     assert (tables["silver.activity"], tables["bronze.activity"]) == (str(events), str(rows))
@@ -63,6 +65,11 @@ def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "did you mean silver.activity.event_id_unique?" in said(capsys, *waive, code=2)
     assert said(capsys, "maintain") == ""
 
+    for file in (lake / "lake" / "quarantine" / "activity").rglob("*.parquet"):
+        file.unlink()
+    told = said(capsys, "show", "quarantine.activity", code=2)
+    assert "hint: run it again" in told  # and no traceback
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -75,6 +82,8 @@ def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) ->
         (("show", "silver.stock"), "there is no such table"),
         (("generate", "stock", "--bad", "0.9"), "not between 0 and 0.4"),
         (("generate", "stock", "--rows", "0"), "at least one row"),
+        (("quality", "--dataset", "activty"), "did you mean activity?"),
+        (("compare", str(DOWN_TRENDS), "--interval", DAY, "--budget", "0"), "an engine needs some time"),
     ],
 )
 def test_mistakes(lake: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:

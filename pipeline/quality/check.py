@@ -41,14 +41,15 @@ def check(
     source_rows: int = 0,
     quarantined: int = 0,
     also: Sequence[Result] = (),
+    sensitive: Sequence[str] = (),
     site: Path = SITE,
     suites: Path = FOLDER,
 ) -> Report:
     """Run a table's suite on its staged frame; the caller decides what a critical failure stops.
 
     `formats` says for each file which format it has, `source_rows` and `quarantined` count the day's rows; `also` are
-    results of checks that the caller made itself. The frame is read several times: it should be cheap to read, such as
-    a staged table.
+    results of checks that the caller made; `sensitive` are columns to mask beside the dataset's own. The frame is
+    read several times: it should be cheap to read, such as a staged table.
     """
     subject = Subject(dataset, day, table_name, run_id, formats or {}, source_rows, quarantined)
     suite = load(table_name, suites)
@@ -58,7 +59,7 @@ def check(
     parameters = {"least_rows": subject.least_rows, **usual}
     _check_parameters(suite, parameters)
     checked_at = datetime.now(UTC)
-    masked = frame.transform(with_computed, subject, suite).transform(with_masks, dataset)
+    masked = frame.transform(with_computed, subject, suite).transform(with_masks, dataset, *sensitive)
     validation = run(masked, subject, suite, parameters, checked_at)
     results = tuple(
         _result(subject, checked_at, outcome, waived.get((day, outcome.check.name))) for outcome in validation.outcomes

@@ -101,7 +101,9 @@ def test_days_of_many_small_files_have_their_bad_rows_too(tmp_path: Path, name: 
     manifest = generate(DATASETS[name], tmp_path, [DAY], 3000)
     assert sum(manifest.bad.values()) == pytest.approx(3, abs=1)
     assert len(+manifest.bad) == sum(manifest.bad.values())
-    assert generate(DATASETS[name], tmp_path, [DAY], 3000, shares=Shares(bad=0.02)).bad.total() == pytest.approx(60, 0.1)
+    assert generate(DATASETS[name], tmp_path, [DAY], 3000, shares=Shares(bad=0.02)).bad.total() == pytest.approx(
+        60, 0.1
+    )
 
 
 @ALL
