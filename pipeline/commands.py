@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import TrendsError, nearest
 
@@ -192,7 +192,7 @@ def _tables(options: argparse.Namespace) -> int:
     from pipeline.questions import lake_tables
 
     rows = []
-    with lake(options) as (spark, config):
+    with _log_of_lake(options) as (spark, config):
         for table, _ in lake_tables():
             if delta.exists(spark, config, table):
                 state = delta.state(spark, config, table)
@@ -246,7 +246,7 @@ def _quality(options: argparse.Namespace) -> int:
     from pipeline.quality.results import results
 
     names = {dataset.name for dataset in _datasets(options.dataset)}
-    with lake(options) as (spark, config):
+    with _log_of_lake(options) as (spark, config):
         every = results(spark, config, None, options.first, options.last or options.first)
     found = [result for result in every if result.dataset in names]
     shown = [result for result in found if options.every or not result.success]
@@ -333,6 +333,12 @@ def lake(options: argparse.Namespace) -> Iterator[tuple[SparkSession, Config]]:
         spark.stop()
 
 
+def _log_of_lake(options: argparse.Namespace) -> AbstractContextManager[tuple[Any, Config]]:
+    """The same for what a folder's tables tell without Spark."""
+    config = lake_config(options)
+    return lake(options) if config.lake_folder is None else nullcontext((None, config))
+
+
 def _datasets(name: str) -> list[Dataset]:
     from pipeline.datasets import DATASETS
 
@@ -369,13 +375,21 @@ def _told(interval: Interval) -> Iterator[str]:
 
 
 def _newest(spark: SparkSession, config: Config, table: Table) -> date | None:
+    if not {"landing_date", "interval_date"} & {column.name for column in table.columns}:
+        return None
+    day = _day_column(table)
+    if config.lake_folder is not None:
+        from pipeline.arrow_tables import open_table
+
+        stored = open_table(config, table.full_name)
+        if day in table.partition:  # which the log knows
+            return max((file.partition[day] for file in stored.files), default=None)
+        return max((row[day] for row in stored.rows(names=[day])), default=None)
     from pyspark.sql import functions as F
 
     from pipeline import delta
 
-    if not {"landing_date", "interval_date"} & {column.name for column in table.columns}:
-        return None
-    newest: date | None = delta.read(spark, config, table).agg(F.max(_day_column(table))).collect()[0][0]
+    newest: date | None = delta.read(spark, config, table).agg(F.max(day)).collect()[0][0]
     return newest
 
 
