@@ -169,7 +169,8 @@ def _compare(options: argparse.Namespace) -> int:
     if rows:
         print_lines(formatted(rows, "table", list(rows[0])))
     print(f"windows: {found.total}, compared: {found.compared}, differences: {len(found.differences)}")
-    print_lines(f"warning: {warning}" for warning in found.warnings)
+    nothing = [] if found.total else [f"no window of {options.interval} has events"]
+    print_lines(f"warning: {warning}" for warning in (*found.warnings, *nothing))
     found.raise_on_difference()
     return 0
 

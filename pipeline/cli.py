@@ -172,6 +172,8 @@ def _run(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     query = _load(options.query)
     if options.interval is not None:
+        if options.format != "text":
+            raise TrendsError(f"--interval with --format {options.format}: a job's plan is told as text alone")
         print_lines(_explained_job(query, options))
         return 0
     import json
@@ -207,7 +209,8 @@ def _explained_job(query: Query, options: argparse.Namespace) -> Iterator[str]:
     yield f"engine    {job.works[0].engine}"
     yield f"way       {job.works[0].cut}"
     yield f"windows   that end from {as_time(ends[0]):%Y-%m-%d %H:%M:%S.%f} to {as_time(ends[1] - 1):%Y-%m-%d %H:%M:%S}"
-    yield f"events    from {low:%Y-%m-%d %H:%M:%S} to {high:%Y-%m-%d %H:%M:%S}, {len(job.ranges)} tasks on this machine"
+    tasks = "1 task" if len(job.ranges) == 1 else f"{len(job.ranges)} tasks"
+    yield f"events    from {low:%Y-%m-%d %H:%M:%S} to {high:%Y-%m-%d %H:%M:%S}, {tasks} on this machine"
     yield (
         f"reads     {', '.join(job.names)} of {table.full_name} version {found.version}: "
         f"{len(job.files)} of {len(found.files)} files, {sum(file.rows for file in job.files):,} rows"

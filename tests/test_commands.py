@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import commands
+from pipeline import answer_commands, commands, compare
 from pipeline.cli import main
+from pipeline.publish import engine_runs, gold
 from pipeline.quality import waivers
 from tests.conftest import CONNECT_MODE
 
@@ -106,3 +107,17 @@ def test_what_is_run_again_after_a_waiver(
     monkeypatch.setattr(waivers, "waive", lambda *_: ["stock"])
     told = said(capsys, "quality", "waive", check, "--date", DAY, "--reason", "known")
     assert told == f"waived; run the day again: trends {again} --from {DAY}\n"
+
+
+def test_an_interval_with_nothing_to_compare(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(answer_commands, "lake", lambda _: nullcontext((None, None)))
+    monkeypatch.setattr(gold, "prepare", lambda *_: None)
+    monkeypatch.setattr(engine_runs, "record", lambda *_: None)
+    monkeypatch.setattr(compare, "compare", lambda *given, **_: compare.Comparison(given[2], given[3], (), (), 0, 0))
+    told = said(capsys, "compare", str(DOWN_TRENDS), "--interval", DAY)
+    assert told.splitlines() == [
+        "windows: 0, compared: 0, differences: 0",
+        f"warning: no window of {DAY} has events",
+    ]
