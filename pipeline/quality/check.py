@@ -65,10 +65,15 @@ def check(
         _result(subject, checked_at, outcome, waived.get((day, outcome.check.name))) for outcome in validation.outcomes
     )
     # What was checked together has one time, by which the latest is known.
-    results = (*(replace(one, checked_at=checked_at) for one in also), *results)
+    theirs = (replace(one, checked_at=checked_at, waived_reason=_reason(waived, day, one)) for one in also)
+    results = (*theirs, *results)
     is_again = any((old.landing_date, old.table_name, old.run_id) == (day, table_name, run_id) for old in past)
     write(spark, config, results, again=is_again)
     return Report(results, write_page(site, subject, validation, results, Report(results).state))
+
+
+def _reason(waived: Mapping[tuple[date, str], str], day: date, result: Result) -> str | None:
+    return None if result.success else waived.get((day, result.expectation))
 
 
 def _check_parameters(suite: Suite, parameters: Mapping[str, float]) -> None:
