@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.commands import Add, as_day, day_arguments, lake, lake_arguments, print_lines
+from pipeline.commands import Add, as_day, day_arguments, lake, lake_arguments, natural, print_lines
 from pipeline.errors import TrendsError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def register(add: Add) -> None:
     compare.add_argument("query", metavar="QUERY", help="a file, or its name")
     compare.add_argument("--interval", type=as_day, required=True, metavar="DAY", help="whose windows are tried")
     compare.add_argument("--engines", metavar="A,B", help="beside the baseline sase (default: all)")
-    compare.add_argument("--windows", type=int, default=6, metavar="N", help="how many are tried (default: 6)")
+    compare.add_argument("--windows", type=natural, default=6, metavar="N", help="how many are tried (default: 6)")
     compare.add_argument(
         "--budget", type=float, default=2.0, metavar="SECONDS", help="of an engine for a window (default: 2)"
     )
@@ -61,6 +61,7 @@ def register(add: Add) -> None:
     diff.add_argument(
         "--window", type=_time, required=True, metavar="TIME", help="when it begins in UTC, as 2013-10-07T14:30:00"
     )
+    diff.add_argument("--reveal", action="store_true", help="sensitive values as they are, not masked")
     diff.set_defaults(command=_diff)
 
     for parser in (backfill, compare, diff):
@@ -135,6 +136,8 @@ def _compare(options: argparse.Namespace) -> int:
     from pipeline.publish.gold import prepare
     from pipeline.questions import find
 
+    if not options.budget > 0:
+        raise TrendsError(f"--budget {options.budget:g}: an engine needs some time")
     question = find(options.query)
     engines = options.engines.split(",") if options.engines else None
     with lake(options) as (spark, config):
@@ -159,29 +162,37 @@ def _compare(options: argparse.Namespace) -> int:
             "events/s": "" if run.events_per_second is None else f"{run.events_per_second:,.0f}",
             "stored": "" if run.peak_stored is None else f"{run.peak_stored:,}",
             "agrees": {True: "yes", False: "NO", None: ""}[run.agrees],
+            "why": (run.reason or "").partition("\n")[0],
         }
         for run in found.runs
     ]
     if rows:
         print_lines(formatted(rows, "table", list(rows[0])))
     print(f"windows: {found.total}, compared: {found.compared}, differences: {len(found.differences)}")
-    print_lines(f"warning: {warning}" for warning in found.warnings)
+    nothing = [] if found.total else [f"no window of {options.interval} has events"]
+    print_lines(f"warning: {warning}" for warning in (*found.warnings, *nothing))
     found.raise_on_difference()
     return 0
 
 
 def _diff(options: argparse.Namespace) -> int:
     from pipeline.publish.diff import differences
+    from pipeline.quality.mask import masked
     from pipeline.questions import find
 
     question = find(options.query)
+    hidden = () if options.reveal else question.table.sensitive
+
+    def shown(values: Mapping[str, object]) -> list[str]:
+        return [f"{name} {masked(name, value) if name in hidden else value}" for name, value in values.items()]
+
     with lake(options) as (spark, config):
         found = differences(spark, config, question, options.window)
     for difference in found:
-        group = "".join(f", {name} {value}" for name, value in difference.group.items())
-        print(f"window {difference.window_start:%Y-%m-%d %H:%M:%S} to {difference.window_end:%Y-%m-%d %H:%M:%S}{group}")
+        window = f"{difference.window_start:%Y-%m-%d %H:%M:%S} to {difference.window_end:%Y-%m-%d %H:%M:%S}"
+        print(f"window {', '.join([window, *shown(difference.group)])}")
         for one in difference.revisions:
-            values = ", ".join(f"{name} {value}" for name, value in (one.values or {}).items())
+            values = ", ".join(shown(one.values or {}))
             print(
                 f"  revision {one.revision}: {values or 'gone'}  "
                 f"({one.at:%Y-%m-%d %H:%M}, run {one.run_id}, silver version {one.silver_version})"

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a table: its place, its rows, and the values of the partition that it is in."""
+    """A file of a table: its place, its rows and size, and the values of the partition that it is in."""
 
     path: str
     rows: int
+    bytes: int
     partition: Mapping[str, Any]
 
 
@@ -68,6 +69,7 @@ class StoredTable:
             StoredFile(
                 f"{self.root}/{unquote(one['path'])}",
                 one["num_records"],
+                one["size_bytes"],
                 {name: one[f"partition.{name}"] for name in names},
             )
             for one in actions

@@ -1,7 +1,7 @@
 """Backfill: which intervals of which questions are to be answered, why, and doing that, several at once.
 
-What was computed on the same silver, by the same query and engine, is left alone: a backfill that was killed goes on
-where it was, and an interval that is published again as it was is no commit.
+What was computed on the same events, by the same query and engine, is left alone, whatever else silver has got since: a
+backfill that was killed goes on where it was, and an interval that is published again as it was is no commit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def to_do(
     changed: bool = False,
     again: bool = False,
 ) -> list[Todo]:
-    """The intervals to answer: all that are not up to date; or those never published; or those whose silver changed.
+    """The intervals to answer: all that are not up to date; or those never published; or those whose events changed.
 
     `again`: those that are up to date, too.
     """
@@ -67,16 +67,16 @@ def to_do(
         held = snapshots[question.dataset.name]
         there_are = publications.read(spark, config, question.name, first, last)
         published = {one.interval_date: one for one in there_are}
-        old = stale(spark, config, question, first, last) if changed and published else []
+        old = stale(spark, config, question, first, last) if published and not only_missing else []
         reasons = {one.interval_date: _told(one) for one in old}
         name = choose(question.query, engine).name
         for day in days:
-            there = published.get(day)
-            why = reasons.get(day) if there else "not published yet"
-            if changed and there is None:
-                continue
-            if there and not (changed or only_missing):
-                why = _moved_on(question, there, held.version, name) or ("asked for again" if again else None)
+            if there := published.get(day):
+                why = reasons.get(day)
+                if not (why or changed or only_missing):
+                    why = _asked_otherwise(there, name, again)
+            else:
+                why = None if changed else "not published yet"
             if why:
                 found.append(Todo(question, day, why, _rows(question, held, day)))
     return found
@@ -112,15 +112,11 @@ def backfill(
         pool.shutdown(cancel_futures=True)
 
 
-def _moved_on(question: Question, there: Publication, silver_version: int, engine: str) -> str | None:
-    """What has changed since an interval was published."""
-    if there.query_version != question.version:
-        return "the query changed"
+def _asked_otherwise(there: Publication, engine: str, again: bool) -> str | None:
+    """Why to answer an interval that is as its events and query are."""
     if there.engine != engine:
         return f"{there.engine} answered it, not {engine}"
-    if there.silver_version != silver_version:
-        return f"silver is at version {silver_version}, it was at {there.silver_version}"
-    return None
+    return "asked for again" if again else None
 
 
 def _told(old: Stale) -> str:

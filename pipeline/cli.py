@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline import answer_commands, commands, report_command
-from pipeline.commands import as_day, lake_arguments, lake_config, print_lines
+from pipeline.commands import as_day, lake_arguments, lake_config, natural, print_lines
 from pipeline.errors import QueryError, TrendsError, locate
 from pipeline.services import commands as services
 
@@ -92,9 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timeout", type=_seconds, default=DEFAULT_TIMEOUT, metavar="SECONDS", help="default: 600; 0 for no end"
     )
-    run.add_argument("--max-trends", type=_natural, metavar="N", help="give up once more trends were built")
+    run.add_argument("--max-trends", type=natural, metavar="N", help="give up once more trends were built")
     run.add_argument(
-        "--max-bits", type=_natural, default=65_536, metavar="N", help="longer integers are rounded (default: 65536)"
+        "--max-bits", type=natural, default=65_536, metavar="N", help="longer integers are rounded (default: 65536)"
     )
     run.add_argument(
         "--without",
@@ -127,12 +127,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _query_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", help="a file, '-' for standard input, or the query's text itself")
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
 
 
 def _seconds(text: str) -> float:
@@ -195,6 +189,8 @@ def _run(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     query = _load(options.query)
     if options.interval is not None:
+        if options.format != "text":
+            raise TrendsError(f"--interval with --format {options.format}: a job's plan is told as text alone")
         print_lines(_explained_job(query, options))
         return 0
     import json
@@ -230,7 +226,8 @@ def _explained_job(query: Query, options: argparse.Namespace) -> Iterator[str]:
     yield f"engine    {job.works[0].engine}"
     yield f"way       {job.works[0].cut}"
     yield f"windows   that end from {as_time(ends[0]):%Y-%m-%d %H:%M:%S.%f} to {as_time(ends[1] - 1):%Y-%m-%d %H:%M:%S}"
-    yield f"events    from {low:%Y-%m-%d %H:%M:%S} to {high:%Y-%m-%d %H:%M:%S}, {len(job.ranges)} tasks on this machine"
+    tasks = "1 task" if len(job.ranges) == 1 else f"{len(job.ranges)} tasks"
+    yield f"events    from {low:%Y-%m-%d %H:%M:%S} to {high:%Y-%m-%d %H:%M:%S}, {tasks} on this machine"
     yield (
         f"reads     {', '.join(job.names)} of {table.full_name} version {found.version}: "
         f"{len(job.files)} of {len(found.files)} files, {sum(file.rows for file in job.files):,} rows"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import TrendsError, nearest
 
@@ -30,6 +30,7 @@ examples:
   trends ingest taxi                                     every day that has a landing folder
   trends ingest stock --from 2013-10-07 --reprocess      from bronze again, after a parser was mended
 """
+SPARK_HINT = "hint: run it again; TRENDS_SPARK_CONF='spark.log.level=WARN' shows what Spark has to say"
 
 # Adds a command, with what it does in a line.
 Add = Callable[..., argparse.ArgumentParser]
@@ -62,7 +63,7 @@ def register(add: Add) -> None:
     show = add("show", help="show rows of a table")
     show.add_argument("table", metavar="TABLE", help="such as silver.stock")
     show.add_argument("--date", type=as_day, metavar="DAY", help="of this landing day or interval alone")
-    show.add_argument("--rows", type=int, default=SHOWN_ROWS, metavar="N", help=f"at most (default: {SHOWN_ROWS})")
+    show.add_argument("--rows", type=natural, default=SHOWN_ROWS, metavar="N", help=f"at most (default: {SHOWN_ROWS})")
     show.add_argument("--version", type=int, metavar="N", help="as it was in this version")
     show.add_argument("--reveal", action="store_true", help="sensitive columns as they are, not masked")
     show.add_argument("--format", default="table", choices=("table", "jsonl", "csv"), help="default: table")
@@ -70,7 +71,7 @@ def register(add: Add) -> None:
 
     quality = add("quality", help="list what the data checks found, or waive a failure")
     quality.set_defaults(command=_quality)
-    quality.add_argument("--dataset", metavar="NAME", help="of this dataset alone")
+    quality.add_argument("--dataset", default=ALL, metavar="NAME", help=f"of this dataset alone (default: {ALL})")
     day_arguments(quality)
     quality.add_argument("--every", action="store_true", help="checks that passed too")
     actions = quality.add_subparsers(metavar="waive")
@@ -104,6 +105,13 @@ def day_arguments(parser: argparse.ArgumentParser) -> None:
     """The first and the last day."""
     parser.add_argument("--from", dest="first", type=as_day, metavar="DAY", help="the first landing day, as 2013-10-07")
     parser.add_argument("--to", dest="last", type=as_day, metavar="DAY", help="the last one (default: the first)")
+
+
+def natural(text: str) -> int:
+    """A number of things that a user wrote."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
 
 
 def as_day(text: str) -> date:
@@ -147,6 +155,7 @@ def _ingest(options: argparse.Namespace) -> int:
 
     from pipeline.days import new_run_id, prepare, process_day
     from pipeline.ingest.landing import landing_days
+    from pipeline.intervals import is_between
     from pipeline.quality.check import SITE
     from pipeline.spark import first_line
 
@@ -154,6 +163,7 @@ def _ingest(options: argparse.Namespace) -> int:
     with lake(options) as (spark, config):
         for dataset in _datasets(options.dataset):
             days = _range(options.first, options.last) if options.first else landing_days(config, dataset)
+            days = [day for day in days if is_between(day, options.first, options.last)]
             if not days:
                 failed += 1
                 hint = "trends generate, or --landing"
@@ -169,8 +179,7 @@ def _ingest(options: argparse.Namespace) -> int:
                     print(error, file=sys.stderr)
                 except (PySparkException, Py4JError) as error:
                     failed += 1
-                    hint = "run it again; TRENDS_SPARK_CONF='spark.log.level=WARN' shows what Spark has to say"
-                    print(f"{dataset.name} {day}: {first_line(error)}\nhint: {hint}", file=sys.stderr)
+                    print(f"{dataset.name} {day}: {first_line(error)}\n{SPARK_HINT}", file=sys.stderr)
                 else:
                     print_lines(_told(interval))
     print(f"checks: {SITE / 'index.html'}; tables: {config.lake}")
@@ -183,7 +192,7 @@ def _tables(options: argparse.Namespace) -> int:
     from pipeline.questions import lake_tables
 
     rows = []
-    with lake(options) as (spark, config):
+    with _log_of_lake(options) as (spark, config):
         for table, _ in lake_tables():
             if delta.exists(spark, config, table):
                 state = delta.state(spark, config, table)
@@ -222,7 +231,7 @@ def _show(options: argparse.Namespace) -> int:
         if options.date is not None:
             frame = frame.where(delta.predicate({_day_column(table): options.date}))
         if not options.reveal and dataset is not None:
-            frame = frame.transform(with_masks, dataset)
+            frame = frame.transform(with_masks, dataset, *table.sensitive)
         rows = [
             {name: _plain(value) for name, value in row.asDict(recursive=True).items()}
             for row in frame.limit(options.rows).collect()
@@ -236,8 +245,10 @@ def _quality(options: argparse.Namespace) -> int:
     from pipeline.quality.check import SITE
     from pipeline.quality.results import results
 
-    with lake(options) as (spark, config):
-        found = results(spark, config, options.dataset, options.first, options.last or options.first)
+    names = {dataset.name for dataset in _datasets(options.dataset)}
+    with _log_of_lake(options) as (spark, config):
+        every = results(spark, config, None, options.first, options.last or options.first)
+    found = [result for result in every if result.dataset in names]
     shown = [result for result in found if options.every or not result.success]
     rows = [
         {
@@ -262,8 +273,10 @@ def _waive(options: argparse.Namespace) -> int:
 
     with lake(options) as (spark, config):
         datasets = waive(spark, config, options.check, options.date, options.reason)
+    layer, name = options.check.split(".")[:2]
     for dataset in datasets:
-        print(f"waived; run the day again: trends ingest {dataset} --from {options.date}")
+        again = f"backfill {name}" if layer == "gold" else f"ingest {dataset}"
+        print(f"waived; run the day again: trends {again} --from {options.date}")
     return 0
 
 
@@ -304,15 +317,26 @@ def lake_config(options: argparse.Namespace) -> Config:
 
 @contextmanager
 def lake(options: argparse.Namespace) -> Iterator[tuple[SparkSession, Config]]:
-    """A Spark session that ends with the command."""
-    from pipeline.spark import session
+    """A Spark session that ends with the command; what goes wrong in it is a message."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from pipeline.spark import first_line, session
 
     config = lake_config(options)
     spark = session(config)
     try:
         yield spark, config
+    except (PySparkException, Py4JError) as error:
+        raise TrendsError(f"{first_line(error)}\n{SPARK_HINT}") from error
     finally:
         spark.stop()
+
+
+def _log_of_lake(options: argparse.Namespace) -> AbstractContextManager[tuple[Any, Config]]:
+    """The same for what a folder's tables tell without Spark."""
+    config = lake_config(options)
+    return lake(options) if config.lake_folder is None else nullcontext((None, config))
 
 
 def _datasets(name: str) -> list[Dataset]:
@@ -351,13 +375,21 @@ def _told(interval: Interval) -> Iterator[str]:
 
 
 def _newest(spark: SparkSession, config: Config, table: Table) -> date | None:
+    if not {"landing_date", "interval_date"} & {column.name for column in table.columns}:
+        return None
+    day = _day_column(table)
+    if config.lake_folder is not None:
+        from pipeline.arrow_tables import open_table
+
+        stored = open_table(config, table.full_name)
+        if day in table.partition:  # which the log knows
+            return max((file.partition[day] for file in stored.files), default=None)
+        return max((row[day] for row in stored.rows(names=[day])), default=None)
     from pyspark.sql import functions as F
 
     from pipeline import delta
 
-    if not {"landing_date", "interval_date"} & {column.name for column in table.columns}:
-        return None
-    newest: date | None = delta.read(spark, config, table).agg(F.max(_day_column(table))).collect()[0][0]
+    newest: date | None = delta.read(spark, config, table).agg(F.max(day)).collect()[0][0]
     return newest
 
 

@@ -54,6 +54,11 @@ class Comparison:
     total: int  # windows that were tried
 
     @property
+    def check(self) -> str:
+        """Its name as a check of the query's gold table."""
+        return f"{self.question.table.full_name}.engines_agree"
+
+    @property
     def warnings(self) -> list[str]:
         """What a person should look at."""
         if self.compared or not self.total:
@@ -62,14 +67,13 @@ class Comparison:
 
     def result(self, run_id: str) -> Result:
         """As a check of the query's gold table: a difference is critical, nothing compared a warning."""
-        table = self.question.table.full_name
         return Result(
             dataset=self.question.dataset.name,
             landing_date=self.day,
-            table_name=table,
+            table_name=self.question.table.full_name,
             run_id=run_id,
             checked_at=datetime.now(UTC),
-            expectation=f"{table}.engines_agree",
+            expectation=self.check,
             column_name=None,
             severity="critical" if self.differences else "warning",
             success=not self.differences and not self.warnings,

@@ -261,8 +261,14 @@ def row_count(
 
 
 def state(spark: SparkSession, config: Config, table: Table) -> State:
-    """Version, rows, files and size of the table."""
+    """Version, rows, files and size of the table; of a folder's from Delta's log, without Spark."""
     latest = history(spark, config, table, 1)[0]
+    if config.lake_folder is not None:
+        from pipeline.arrow_tables import open_table
+
+        files = open_table(config, table.full_name, latest.version).files
+        size = sum(file.bytes for file in files)
+        return State(latest.version, latest.at, sum(file.rows for file in files), len(files), size)
     detail = spark.sql(f"DESCRIBE DETAIL {table.sql(config)}").collect()[0]
     rows = row_count(spark, config, table, version=latest.version)
     return State(latest.version, latest.at, rows, detail["numFiles"], detail["sizeInBytes"])

@@ -198,9 +198,9 @@ def agree(config: Config, dataset: Dataset, day: date, run_id: str, name: str) -
         staging.write(one, COMPARED, {"about": about, "result": asdict(result)})
         if found.differences:
             _keep(spark, config, result)
-    told = _told(found)
-    say(told)
-    found.raise_on_difference()
+        told = _told(found)
+        say(told)
+        answers.raise_on_difference(spark, config, found)
     return told
 
 

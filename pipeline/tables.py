@@ -89,6 +89,11 @@ class Table:
             raise ValueError(f"table {self.full_name}: {wrong}")
 
     @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns that say who somebody is, under whatever name."""
+        return tuple(column.name for column in self.columns if column.sensitive)
+
+    @property
     def full_name(self) -> str:
         """The name that users write: `silver.stock`."""
         return f"{self.layer}.{self.name}"
@@ -223,7 +228,7 @@ OPS_INTERVALS = Table(
         LANDING_DATE,
         Column("status", "string", "how its last run ended", required=True),
         RUN,
-        Column("inputs", "string", "digest of the files and the code that the result depends on"),
+        Column("inputs", "string", "digest of the files and their content that the result is of"),
         Column("bronze_version", "bigint", "version of bronze that holds the rows"),
         Column("silver_version", "bigint", "version of silver that holds the events"),
         Column("quarantine_version", "bigint", "version of quarantine that holds the rest"),

@@ -229,6 +229,12 @@ def test_cost_is_said_apart_from_the_rows(events: Path, capsys: pytest.CaptureFi
     assert len(captured.out.splitlines()) == 1
 
 
+def test_a_jobs_plan_has_one_format(capsys: pytest.CaptureFixture[str]) -> None:
+    query = "RETURN COUNT(*) PATTERN Stock S+ FROM stock WITHIN 1 hour SLIDE 1 hour"
+    assert main(["explain", query, "--interval", "2030-01-07", "--format", "json"]) == 2
+    assert "as text alone" in capsys.readouterr().err
+
+
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     query = "RETURN COUNT(*) PATTERN SEQ(A, !C, B) WHERE A.x < B.x WITHIN 9 s"
     for form, expected in [("text", "A → B"), ("json", '"adjacent"'), ("dot", "digraph"), ("mermaid", "flowchart")]:

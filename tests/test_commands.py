@@ -6,14 +6,19 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from pipeline import answer_commands, commands, compare
 from pipeline.cli import main
+from pipeline.publish import engine_runs, gold
+from pipeline.quality import waivers
 from tests.conftest import CONNECT_MODE
 
 DAY = "2030-01-07"
+DOWN_TRENDS = Path(__file__).parents[1] / "queries" / "stock" / "down-trends-by-sector.query"
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
     return printed.err if code else printed.out
 
 
-def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no tables" in said(capsys, "tables")
     made = said(capsys, "generate", "activity", "--from", DAY, "--rows", "300", "--bad", "0.02")
     found = re.search(r"(\d+) rows, (\d+) of them bad, (\d+) duplicates", made)
@@ -47,9 +52,14 @@ def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) ->
     assert f"{rows:,} rows gave {events:,} events; {bad} rows quarantined, {duplicates} duplicates" in done
     assert (lake / "site" / "quality" / "index.html").is_file()
     assert "complete" in said(capsys, "ingest", "activity")
+    assert "has no day with files" in said(capsys, "ingest", "activity", "--to", "2030-01-06", code=2)
 
-    tables = {line.split()[0]: line.split()[1] for line in said(capsys, "tables").splitlines()[2:]}
-    assert (tables["silver.activity"], tables["bronze.activity"]) == (str(events), str(rows))
+    with monkeypatch.context() as without_spark:
+        without_spark.setenv("TRENDS_SPARK", "sc://127.0.0.1:1")
+        tables = {line.split()[0]: line.split() for line in said(capsys, "tables").splitlines()[2:]}
+        assert "silver.activity.event_id_unique" in said(capsys, "quality", "--every")
+    assert (tables["silver.activity"][1], tables["bronze.activity"][1]) == (str(events), str(rows))
+    assert {tables[name][7] for name in ("bronze.activity", "silver.activity", "ops.intervals")} == {DAY}
     shown = said(capsys, "show", "silver.activity", "--rows", "3", "--format", "jsonl")
     patients = [json.loads(line)["patient"] for line in shown.splitlines()]
     assert len(patients) == 3
@@ -58,10 +68,14 @@ def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) ->
     assert not json.loads(revealed)["patient"].startswith("patient-")
     assert "reason" in said(capsys, "show", "quarantine.activity", "--date", DAY)
 
-    assert "silver.activity.event_id_unique" in said(capsys, "quality", "--every")
     waive = ("quality", "waive", "silver.activity.event_id_uniqe", "--date", DAY, "--reason", "known")
     assert "did you mean silver.activity.event_id_unique?" in said(capsys, *waive, code=2)
     assert said(capsys, "maintain") == ""
+
+    for file in (lake / "lake" / "quarantine" / "activity").rglob("*.parquet"):
+        file.unlink()
+    told = said(capsys, "show", "quarantine.activity", code=2)
+    assert "hint: run it again" in told  # and no traceback
 
 
 @pytest.mark.parametrize(
@@ -75,7 +89,35 @@ def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str]) ->
         (("show", "silver.stock"), "there is no such table"),
         (("generate", "stock", "--bad", "0.9"), "not between 0 and 0.4"),
         (("generate", "stock", "--rows", "0"), "at least one row"),
+        (("quality", "--dataset", "activty"), "did you mean activity?"),
+        (("compare", str(DOWN_TRENDS), "--interval", DAY, "--budget", "0"), "an engine needs some time"),
     ],
 )
 def test_mistakes(lake: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
     assert message in said(capsys, *arguments, code=2)
+
+
+@pytest.mark.parametrize(
+    ("check", "again"), [("silver.stock.x", "ingest stock"), ("gold.falling.x", "backfill falling")]
+)
+def test_what_is_run_again_after_a_waiver(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check: str, again: str
+) -> None:
+    monkeypatch.setattr(commands, "lake", lambda _: nullcontext((None, None)))
+    monkeypatch.setattr(waivers, "waive", lambda *_: ["stock"])
+    told = said(capsys, "quality", "waive", check, "--date", DAY, "--reason", "known")
+    assert told == f"waived; run the day again: trends {again} --from {DAY}\n"
+
+
+def test_an_interval_with_nothing_to_compare(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(answer_commands, "lake", lambda _: nullcontext((None, None)))
+    monkeypatch.setattr(gold, "prepare", lambda *_: None)
+    monkeypatch.setattr(engine_runs, "record", lambda *_: None)
+    monkeypatch.setattr(compare, "compare", lambda *given, **_: compare.Comparison(given[2], given[3], (), (), 0, 0))
+    told = said(capsys, "compare", str(DOWN_TRENDS), "--interval", DAY)
+    assert told.splitlines() == [
+        "windows: 0, compared: 0, differences: 0",
+        f"warning: no window of {DAY} has events",
+    ]

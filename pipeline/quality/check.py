@@ -41,14 +41,15 @@ def check(
     source_rows: int = 0,
     quarantined: int = 0,
     also: Sequence[Result] = (),
+    sensitive: Sequence[str] = (),
     site: Path = SITE,
     suites: Path = FOLDER,
 ) -> Report:
     """Run a table's suite on its staged frame; the caller decides what a critical failure stops.
 
     `formats` says for each file which format it has, `source_rows` and `quarantined` count the day's rows; `also` are
-    results of checks that the caller made itself. The frame is read several times: it should be cheap to read, such as
-    a staged table.
+    results of checks that the caller made; `sensitive` are columns to mask beside the dataset's own. The frame is
+    read several times: it should be cheap to read, such as a staged table.
     """
     subject = Subject(dataset, day, table_name, run_id, formats or {}, source_rows, quarantined)
     suite = load(table_name, suites)
@@ -58,16 +59,21 @@ def check(
     parameters = {"least_rows": subject.least_rows, **usual}
     _check_parameters(suite, parameters)
     checked_at = datetime.now(UTC)
-    masked = frame.transform(with_computed, subject, suite).transform(with_masks, dataset)
+    masked = frame.transform(with_computed, subject, suite).transform(with_masks, dataset, *sensitive)
     validation = run(masked, subject, suite, parameters, checked_at)
     results = tuple(
         _result(subject, checked_at, outcome, waived.get((day, outcome.check.name))) for outcome in validation.outcomes
     )
     # What was checked together has one time, by which the latest is known.
-    results = (*(replace(one, checked_at=checked_at) for one in also), *results)
+    theirs = (replace(one, checked_at=checked_at, waived_reason=_reason(waived, day, one)) for one in also)
+    results = (*theirs, *results)
     is_again = any((old.landing_date, old.table_name, old.run_id) == (day, table_name, run_id) for old in past)
     write(spark, config, results, again=is_again)
     return Report(results, write_page(site, subject, validation, results, Report(results).state))
+
+
+def _reason(waived: Mapping[tuple[date, str], str], day: date, result: Result) -> str | None:
+    return None if result.success else waived.get((day, result.expectation))
 
 
 def _check_parameters(suite: Suite, parameters: Mapping[str, float]) -> None:

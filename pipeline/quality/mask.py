@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from pipeline.tables import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
     from pipeline.datasets.declaration import Dataset
 
@@ -15,17 +16,15 @@ DIGITS = 10  # of the digest: among a million people two are alike with a chance
 RAW = ("raw",)  # a line as it came holds every column
 
 
-def with_masks(frame: DataFrame, dataset: Dataset) -> DataFrame:
+def with_masks(frame: DataFrame, dataset: Dataset, *more: str) -> DataFrame:
     """Each sensitive value as its column's name and a short digest, such as `driver-3fa2c10b9e`; nulls stay nulls.
 
     Equal values have equal masks on all days, so that rows can be told apart and followed. The digest has no salt: it
     hides a value from a reader, not from somebody who hashes every licence there is and compares. What is not text is
-    hidden altogether, and keeps its type, which is checked.
+    hidden altogether, and keeps its type, which is checked. `more`: columns that hold the same under other names.
     """
-    from pyspark.sql import functions as F
-
-    hidden = (*dataset.sensitive, *RAW) if dataset.sensitive else ()
-    masks = {name: _mask(F.col(name), frame.schema[name].dataType, name) for name in hidden if name in frame.columns}
+    hidden = {*dataset.sensitive, *RAW, *more} if dataset.sensitive else set()
+    masks = {name: mask(frame, name) for name in frame.columns if name in hidden}
     return frame.withColumns(masks) if masks else frame
 
 
@@ -40,10 +39,12 @@ def masked(name: str, value: Any) -> str | None:
     return f"{name}-{hashlib.sha256(value.encode()).hexdigest()[:DIGITS]}"
 
 
-def _mask(value: Column, type: DataType, name: str) -> Column:
+def mask(frame: DataFrame, name: str) -> Column:
+    """A column's masks."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
+    value, type = F.col(quoted(name)), frame.schema[name].dataType
     if type != StringType():
         return F.lit(None).cast(type)
     return F.concat(F.lit(f"{name}-"), F.substring(F.sha2(value, 256), 1, DIGITS))

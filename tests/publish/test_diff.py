@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline import delta
+from pipeline import answer_commands, delta
+from pipeline.cli import main
 from pipeline.config import Config
 from pipeline.errors import TrendsError
-from pipeline.publish import gold
+from pipeline.publish import diff, gold
 from pipeline.publish.changes import FileChange
-from pipeline.publish.diff import Difference, differences
+from pipeline.publish.diff import Difference, Revision, differences
 from tests.publish.samples import BY_SECTOR, MONDAY, SILVER, Counts, Event, answers, made, write_events
+from tests.small_lake import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,3 +84,24 @@ def test_revisions_and_their_files(connect: SparkSession, config: Config) -> Non
     assert found(0, 20) == [dell, ipix, gone]
     with pytest.raises(TrendsError, match=r"company is not in GROUP-BY\nhint: one of sector"):
         found(0, company="DELL")
+
+
+def test_what_is_shown_hides_who_it_is_about(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    was, is_now = (
+        Revision(number, {"count": str(number)}, "run", number, MIDNIGHT, files=[FileChange("late.csv", number, 0)])
+        for number in (1, 2)
+    )
+    found = [Difference(MIDNIGHT, MIDNIGHT + minutes(1), {"patient": "patient 105"}, [was, is_now])]
+    monkeypatch.setattr(diff, "differences", lambda *_: found)
+    monkeypatch.setattr(answer_commands, "lake", lambda _: nullcontext((None, None)))
+    command = ["diff", str(ROOT / "queries/activity/slow-to-fast-heart-rate.query"), "--window", str(MIDNIGHT)]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert f"00:00:00 to {MIDNIGHT:%Y-%m-%d} 00:01:00, patient patient-" in shown
+    assert "105" not in shown
+    assert "revision 2: count 2" in shown
+    assert "late.csv: 2 events added, 0 removed" in shown
+    assert main([*command, "--reveal"]) == 0
+    assert "patient 105" in capsys.readouterr().out

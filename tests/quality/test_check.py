@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipeline import delta
+from pipeline import answers, delta
+from pipeline.aggregate.differences import Difference
+from pipeline.compare import Comparison
 from pipeline.config import Config
 from pipeline.datasets import DATASETS
 from pipeline.quality.check import check
@@ -25,6 +27,7 @@ from pipeline.quality.suites import FOLDER, load
 from pipeline.quality.waivers import WaiverError, waive
 from pipeline.tables import OPS_QUALITY
 from tests.quality import samples
+from tests.small_lake import RIDES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,6 +120,30 @@ def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site:
     assert {result.run_id for result in results(spark, config, every_run=True)} == {"run 1", "run 2", "run 3"}
     assert results(spark, config, "stock") == []
     assert results(spark, config, since=date(2019, 1, 17)) == []
+
+
+def test_engines_that_disagree_on_a_known_bad_day(
+    spark: SparkSession, config: Config, site: Path, tmp_path: Path
+) -> None:
+    few = few_checks(tmp_path / "suites", "silver.taxi", "ride_present")
+    unlike = Difference(0, 1, (), "COUNT(*)", ("pane", "sase"), ("1", "2"))
+    found = Comparison(RIDES, samples.DAY, (), (unlike,), 1, 1)
+
+    def report(run_id: str) -> Report:
+        rows = samples.good_rows("silver.taxi")
+        return checked(spark, config, site, rows, run_id=run_id, suites=few, also=[found.result(run_id)])
+
+    with pytest.raises(QualityError, match=r"gold\.rides\.engines_agree failed"):
+        report("run 1").raise_on_critical()
+    with pytest.raises(QualityError, match="engines disagree"):
+        answers.raise_on_difference(spark, config, found)
+    waive(spark, config, "gold.rides.engines_agree", samples.DAY, "we know")
+    answers.raise_on_difference(spark, config, found)
+    again = report("run 2")
+    again.raise_on_critical()
+    assert [warning.rpartition(" (")[2] for warning in again.warnings] == ["we know)"]
+    with pytest.raises(QualityError):
+        answers.raise_on_difference(spark, config, replace(found, day=samples.DAY + timedelta(days=1)))
 
 
 def _stored(spark: SparkSession, config: Config) -> list[Any]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pipeline import answers
 from pipeline.datasets import DATASETS
 from pipeline.quality.checkpoint import Outcome, run
 from pipeline.quality.columns import with_computed
-from pipeline.quality.mask import with_masks
+from pipeline.quality.mask import masked, with_masks
 from pipeline.quality.subject import Subject
 from pipeline.quality.suites import FOLDER, SuiteError, load
+from pipeline.questions import ask
 from tests.quality import samples
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ def outcomes(frame: DataFrame, subject: Subject, *, computed: bool = True, **par
     suite = load(subject.table_name)
     if computed:
         frame = with_computed(frame, subject, suite)
-    masked = with_masks(frame, subject.dataset)
-    found = run(masked, subject, suite, {"least_rows": subject.least_rows, **parameters}, datetime.now(UTC))
+    hidden = with_masks(frame, subject.dataset)
+    found = run(hidden, subject, suite, {"least_rows": subject.least_rows, **parameters}, datetime.now(UTC))
     return {outcome.check.short_name: outcome for outcome in found.outcomes}
 
 
@@ -194,3 +196,16 @@ def test_a_mistake_in_a_suite_is_told(tmp_path: Path, text: str, message: str) -
 def test_a_table_without_a_suite_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="no suite says what must hold"):
         load("gold.q", tmp_path)
+
+
+def test_answers_are_named_without_saying_who_they_are_about(spark: SparkSession) -> None:
+    """Neither by what names a row, nor under the name that a query gives the column."""
+    text = "RETURN patient AS who, COUNT(*) PATTERN activity A+ FROM activity GROUP-BY patient WITHIN 1 day SLIDE 1 day"
+    question = ask(text, "queries/activity/by-patient.query")
+    window = "timestamp'2030-01-07' AS window_start, timestamp'2030-01-08' AS window_end"
+    rows = spark.sql(f"SELECT {window}, '105' AS patient, '105' AS who")
+    named = answers._with_facts(rows, question, date(2030, 1, 7))
+    shown = with_masks(named, question.dataset, *question.table.sensitive).collect()[0]
+    assert shown["answer"] == f"2030-01-07 00:00:00 2030-01-08 00:00:00 {masked('patient', '105')}"
+    assert shown["patient"] == masked("patient", "105")
+    assert shown["who"] == masked("who", "105")

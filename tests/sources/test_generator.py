@@ -95,6 +95,25 @@ def late_files(files: list[str], name: str) -> list[str]:
     return [file for file in files if mark in file]
 
 
+@ALL
+def test_days_of_many_small_files_have_their_bad_rows_too(tmp_path: Path, name: str) -> None:
+    """A thousandth of a file of 70 rows is no row; of all files it is three, and not the same mistake three times."""
+    manifest = generate(DATASETS[name], tmp_path, [DAY], 3000)
+    assert sum(manifest.bad.values()) == pytest.approx(3, abs=1)
+    assert len(+manifest.bad) == sum(manifest.bad.values())
+    assert generate(DATASETS[name], tmp_path, [DAY], 3000, shares=Shares(bad=0.02)).bad.total() == pytest.approx(
+        60, 0.1
+    )
+
+
+@ALL
+def test_no_file_comes_twice(tmp_path: Path, name: str) -> None:
+    """Late rows neither: those of a Friday that land on Monday are others than those that land on Tuesday."""
+    generate(DATASETS[name], tmp_path, [DAY, DAY + timedelta(days=1)], 3000)
+    files = [*content(tmp_path).values()]
+    assert len({*files}) == len(files)
+
+
 def test_weekends_have_no_stock(tmp_path: Path) -> None:
     week = [DAY + timedelta(days=day) for day in range(7)]
     manifest = generate(DATASETS["stock"], tmp_path, week, 1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pipeline.events import Array
 
 FAST = 1  # gzip's level: the files are read once or twice
+MOST = 0.4  # with more bad rows, a file's first lines no longer show its format
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,8 @@ class Shares:
 
     def __post_init__(self) -> None:
         for name in ("bad", "duplicate", "late"):
-            if not 0 <= getattr(self, name) <= 0.4:
-                # With more, a file's first lines no longer show its format.
-                raise ValueError(f"the {name} share is {getattr(self, name)}, not between 0 and 0.4")
+            if not 0 <= getattr(self, name) <= MOST:
+                raise ValueError(f"the {name} share is {getattr(self, name)}, not between 0 and {MOST}")
 
 
 Columns = Mapping[str, Any]  # Arrow arrays, or NumPy's
@@ -70,6 +70,8 @@ class Writer:
 
     def __init__(self, landing: Path, folder: str, shares: Shares, manifest: Manifest) -> None:
         self._landing, self._folder, self.shares, self._manifest = landing, folder, shares, manifest
+        self._owed: dict[str, float] = defaultdict(float)  # parts of rows that files were too small for
+        self._bad = 0
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
@@ -109,22 +111,30 @@ class Writer:
         count = len(next(iter(cells.values())))
         bad = np.zeros(count, np.bool_)
         if faults:
-            chosen = random.permutation(count)[: round(count * self.shares.bad)]
+            chosen = random.permutation(count)[: self._share("bad", count, self.shares.bad)]
             bad[chosen] = True
             for number, fault in enumerate(faults):
-                rows = chosen[number :: len(faults)]
+                rows = chosen[(number - self._bad) % len(faults) :: len(faults)]
                 _put(cells, fault, rows, count)
                 self._manifest.bad[fault.reason] += len(rows)
+            self._bad += len(chosen)
         names = list(cells)
         cells[names[-1]] = pc.binary_join_element_wise(cells[names[-1]], b"\n", b"")
         lines = pc.binary_join_element_wise(*(cells[name] for name in names), separator.encode())
         if repeats:
-            again = random.permutation(np.flatnonzero(~bad))[: round(count * self.shares.duplicate)]
+            again = random.permutation(np.flatnonzero(~bad))[: self._share("again", count, self.shares.duplicate)]
             lines = pa.concat_arrays([lines, lines.take(pa.array(np.sort(again)))])
             self._manifest.duplicates += len(again)
         self._manifest.rows += len(lines)
         self._manifest.late += len(lines) if late else 0
         return b"".join(_bytes_of(lines))
+
+    def _share(self, name: str, count: int, share: float) -> int:
+        """A share of a file's rows, with what the day's files before it owe; never so much that it hides the format."""
+        owed = self._owed[name] + count * share
+        given = min(max(0, round(owed)), int(count * MOST))
+        self._owed[name] = owed - given
+        return given
 
     def rows(self, count: int) -> None:
         """Note rows that were written otherwise."""

@@ -55,16 +55,19 @@ def write_day(writer: Writer, seed: int, day: date, rows: int, late_day: date) -
     # A few companies have most of the trades.
     counts = parts(rows - bars - late, [1 / (rank + 3) for rank in range(len(companies))])
     for company, count in zip(companies, counts, strict=True):
-        _write_ticks(writer, seed, day, company, count, f"{company.lower()}_{day:%Y%m%d}_trade.csv.gz", late=False)
+        _write_ticks(writer, seed, day, company, count, f"{company.lower()}_{day:%Y%m%d}_trade.csv.gz")
     if bars:
         _write_bars(writer, seed, day, bars)
     if late:
         name = f"{companies[0].lower()}_{late_day:%Y%m%d}_trade.late.csv.gz"
-        _write_ticks(writer, seed, late_day, companies[0], late, name, late=True)
+        _write_ticks(writer, seed, late_day, companies[0], late, name, landed=day)
 
 
-def _write_ticks(writer: Writer, seed: int, day: date, company: str, count: int, name: str, *, late: bool) -> None:
-    random = generator(seed, day, company, "late" if late else "ticks")
+def _write_ticks(
+    writer: Writer, seed: int, day: date, company: str, count: int, name: str, landed: date | None = None
+) -> None:
+    """A company's trades of a day; `landed`: the later day on which they come, as other days' late ones do not."""
+    random = generator(seed, day, company, f"late {landed}" if landed else "ticks")
     chunks = max(1, -(-count // CHUNK))
     edges = np.linspace(OPEN, CLOSE, chunks + 1)
     price = _first_price(seed, company, day)
@@ -86,7 +89,7 @@ def _write_ticks(writer: Writer, seed: int, day: date, company: str, count: int,
                 "condition": choose(random, CONDITIONS, size, (56, 37, 5, 1, 1)).take(pa.array(first)),
                 "suspicious": choose(random, ("0", "1"), size, (999, 1)),
             }
-            file.write(writer.text(random, columns, ",", TICK_FAULTS, late=late))
+            file.write(writer.text(random, columns, ",", TICK_FAULTS, late=landed is not None))
             price = float(prices[-1])
 
 
