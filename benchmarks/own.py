@@ -69,7 +69,7 @@ EXPERIMENTS = [
     ),
     Experiment(
         "events-any", "events of one partition in one window, a comparison between neighbours, any-match",
-        "an index instead of a scan", "events", [1_000, 5_000, 20_000, 100_000, MILLION],
+        "an index instead of a scan", "events", [1_000, 5_000, 10_000, 20_000, 100_000, 300_000, MILLION],
         ("greta", "cogra", "pane"), partial(_falling, ANY), quick=2,
         theory={"greta": "x²", "cogra": "x²", "pane": "x log x"},
         claims=[Claim("pane", 20_000, Target("≥", 100), ("greta", 20_000)), Claim("pane", MILLION, Target("≥", 0.1))],
@@ -98,9 +98,14 @@ EXPERIMENTS = [
     ),
     Experiment(
         "overlap-any", "windows that an event is in, a comparison between neighbours, any-match",
-        "one traversal for many windows", "WITHIN / SLIDE", [1, 4, 15, 60, 240], ("cogra", SEPARATE, "pane"),
-        partial(_overlap, ANY), quick=2, theory={"cogra": "x", SEPARATE: "x", "pane": "less than x"},
+        "one traversal for many windows", "WITHIN / SLIDE", [1, 4, 15, 60, 240], ("greta", "cogra", SEPARATE, "pane"),
+        partial(_overlap, ANY), quick=2, theory={"greta": "x", "cogra": "x", SEPARATE: "x", "pane": "less than x"},
         claims=[Claim("pane", 60, Target("≥", 5), (SEPARATE, 60))],
+    ),
+    Experiment(
+        "overlap-next", "windows that an event is in, a comparison between neighbours, next-match",
+        "each event is extended once", "WITHIN / SLIDE", [1, 4, 15, 60, 240], ("cogra", "pane"),
+        partial(_overlap, NEXT), quick=2, theory={"cogra": "x", "pane": "1"},
     ),
     Experiment(
         "overlap-contiguous", "windows that an event is in, a comparison between neighbours, contiguous",

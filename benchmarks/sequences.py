@@ -94,5 +94,6 @@ EXPERIMENTS = [
     Experiment(
         "nishimura", "window of a sequence of three: steps along links", NISHIMURA, "events",
         [9, 50, 100, 200, 500], ("sase", "fla", "prc", "pane"), _links,
+        theory={"sase": "x²", "fla": "x²", "prc": "x²", "pane": "1"},
     ),
 ]  # fmt: skip
