@@ -54,7 +54,13 @@ def _selective(percent: float) -> Ask:
 
 
 def _events(
-    name: str, source: str, what: str, make: partial[Ask], sizes: list[int], *programs: str, budget: float = SECONDS,
+    name: str,
+    source: str,
+    what: str,
+    make: partial[Ask],
+    sizes: list[int],
+    *programs: str,
+    budget: float = SECONDS,
     grows: Sequence[str] = (),
 ) -> Experiment:
     """Of the programs that `grows` names, or else of all, how time grows is shown."""

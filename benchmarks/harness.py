@@ -216,7 +216,10 @@ def growth(points: Sequence[Point], program: str, theory: str) -> str:
         return TOO_FEW
     if theory == EXPONENTIAL:
         slope = linear_regression(xs, logs).slope
-        return f"2^(x/{math.log(2) / slope:,.3g})" if slope > 0 else "flat"
+        if slope <= 0:
+            return "flat"
+        twice = math.log(2) / slope  # so much more doubles the time
+        return f"2^(x/{twice:,.0f})" if twice >= 100 else f"2^(x/{twice:.3g})"
     if max(xs) < SPAN * min(xs):
         return TOO_FEW
     return f"x^{linear_regression(list(map(math.log, xs)), logs).slope:.2f}"
