@@ -16,6 +16,8 @@ The fastest program on the hardest x, and by how many times the others are slowe
 they finished within their budget.
 """
 
+LOOKS = ("pane", "cogra", "greta", "aseq", "sase")  # the same in all charts
+
 RATIOS = """\
 Jobs on Spark, against plain Spark on the same rows: below 1 × is faster than it, but where cores or windows differ.
 """
@@ -239,7 +241,9 @@ def chart(result: Result, file: Path) -> None:
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    for number, program in enumerate(result["programs"]):
+    looks = [*LOOKS, *(one for one in result["programs"] if one not in LOOKS)]
+    for program in result["programs"]:
+        number = looks.index(program)
         points = sorted((one for one in result["points"] if one["program"] == program), key=lambda one: one["x"])
         finished = [one for one in points if not one["lost"]]
         colour = f"C{number}"
@@ -252,7 +256,9 @@ def chart(result: Result, file: Path) -> None:
             stopped, [result["seconds"]] * len(stopped), marker="^", s=60, facecolors="none", edgecolors=colour
         )
     logarithmic = min(one["x"] for one in result["points"]) > 0
-    axes.set(xlabel=result["x"], ylabel="seconds", yscale="log", xscale="log" if logarithmic else "linear")
+    axes.set(
+        xlabel=result["x"], ylabel="seconds (△ did not finish)", yscale="log", xscale="log" if logarithmic else "linear"
+    )
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     figure.savefig(file, metadata={"Date": None})
