@@ -79,13 +79,13 @@ ONLINE = ("aseq", "greta", "cogra", "pane")
 EXPERIMENTS = [
     _events(
         "cogra-5", "Figure 5", "any-match, heart rates of 1,000 patients", partial(_patients, Q4, SLOW_TO_FAST, ANY),
-        [2_000, 5_000, 8_000, 10_000, 12_000, 14_000, 16_000, 18_000, 30_000, 100_000, 300_000, MILLION],
-        flink.NAME, "sase", *ONLINE,
+        [2_000, 8_000, 10_000, 12_000, 14_000, 16_000, 18_000, 30_000, 50_000, 100_000, 300_000, MILLION],
+        flink.NAME, "sase", *ONLINE, grows=(flink.NAME, "sase", "aseq", "greta"),
     ),
     _events(
         "cogra-6", "Figure 6", "next-match, heart rates of 1,000 patients",
         partial(_patients, "Activity A+", "[patient] AND A.kind = 'passive'", NEXT),
-        [10_000, 20_000, 50_000, 100_000, 200_000, MILLION, 4 * MILLION, 10 * MILLION],
+        [10_000, 20_000, 50_000, 100_000, 200_000, MILLION, 2 * MILLION, 4 * MILLION, 10 * MILLION],
         flink.NAME, "sase", "cogra", "pane",
     ),
     _events(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import linear_regression, median
@@ -14,7 +13,7 @@ from benchmarks.flink import NAME as FLINK
 from benchmarks.points import Ask, Budget, Measured, measure
 
 ROUNDS = 3
-ONCE = 5.0  # seconds: a point that takes longer, with the start of its process, has no further round
+ONCE = 2.0  # seconds: a point that takes longer, its preparation included, has no further round
 SECONDS = 15.0  # that a program may take
 MEMORY = 12 * 2**30
 LEAST = {FLINK: 1.0}  # seconds: below, what a program takes is its fixed cost as much as the events'
@@ -164,9 +163,8 @@ def compare(experiment: Experiment, rounds: int = ROUNDS, *, quick: bool = False
             for program in experiment.programs[:: -1 if number % 2 else 1]:
                 if program in lost or program in slow:
                     continue
-                started = time.monotonic()
                 taken = measure(program, ask, budget)
-                if time.monotonic() - started > ONCE:
+                if taken.fit_seconds + taken.seconds > ONCE:
                     slow.add(program)
                 before = points.get((program, x), Point(program, x, ()))
                 points[program, x] = replace(before, rounds=(*before.rounds, taken))

@@ -40,8 +40,8 @@ lies beyond. `make bench` measures all of it again, and writes this page, its ch
 METHOD = """\
 ## How it was measured
 
-- Each point runs in a process of its own, {rounds} times unless said otherwise, in turns with what it is compared with;
-  a point of more than {once:g} seconds, the start of its process included, once. The table has the median;
+- Each point runs in a process of its own, {rounds} times, in turns with what it is compared with; one that takes more
+  than {once:g} seconds, with the sorting of its events or the start of Flink or Spark, once. The table has the median;
   [benchmarks.json](benchmarks.json) has the spread and the number of rounds.
 - All programs of a comparison gave the same answer, or the run would have failed.
 - *> 15 s* did not finish in that time; *·* was not tried, as it did not finish on less; *refused* is a question that a

@@ -61,7 +61,7 @@ class Measured:
     events: int
     lost: str | None = None
     seconds: float = 0.0
-    fit_seconds: float = 0.0  # to partition and sort the events, before that
+    fit_seconds: float = 0.0  # to partition and sort the events, or to start, before that
     memory: int | None = None  # bytes at most, beyond the events
     stored: int | None = None  # aggregates, events and pointers at once, as the papers count
     links: int | None = None  # steps along links

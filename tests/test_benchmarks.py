@@ -157,10 +157,14 @@ def test_loops_are_compiled_however_few_the_events(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_point_that_takes_long_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness, "ONCE", 0.0)
-    monkeypatch.setattr(harness, "measure", lambda *_: Measured(10, total="1", log10=0.0))
-    found = compare(Experiment("slow", "", "", "x", [1, 2], ("one",), lambda _: TEN))
-    assert [(one["x"], one["rounds"]) for one in found["points"]] == [(1, 1), (2, 1)]
+    taken = {"quick": 0.1, "slow": harness.ONCE}
+    monkeypatch.setattr(
+        harness,
+        "measure",
+        lambda program, *_: Measured(10, seconds=taken[program], fit_seconds=0.1, total="1", log10=0.0),
+    )
+    found = compare(Experiment("slow", "", "", "x", [1], ("quick", "slow"), lambda _: TEN))
+    assert [(one["program"], one["rounds"]) for one in found["points"]] == [("quick", 3), ("slow", 1)]
 
 
 def test_a_program_that_cannot_is_not_called_slow() -> None:
