@@ -32,7 +32,7 @@ from pipeline.run import fit_events
 # New processes begin where all is imported and nothing else was done.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["benchmarks.points", "benchmarks.variants", "numba"])
-PATIENCE = 120  # seconds that a process may take for all that is not measured
+PATIENCE = 300  # seconds that a process may take for all that is not measured, such as to compile
 SHORT, REPEATS = 0.5, 5  # what takes less (seconds) is repeated, so often at most
 FEW = 20  # events that load the code
 
