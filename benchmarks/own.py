@@ -99,11 +99,16 @@ EXPERIMENTS = [
         claims=[Claim("pane", 1, Target("≤", 2.5), ("pane", 60)), Claim("pane", 6_000, SMALL, of="memory")],
     ),
     Experiment(
-        "overlap-any", "windows that an event is in, a comparison, any-match, 30,000 events",
-        "one traversal for many windows", "WITHIN / SLIDE", [1, 2, 4, 15, 60, 240], ("greta", "cogra", SEPARATE, "pane"),
-        partial(_overlap, ANY, 30_000), quick=2,
-        theory={"greta": "x", "cogra": "x", SEPARATE: "x", "pane": "less than x"},
+        "overlap-any", "windows that an event is in, a comparison, any-match, 200,000 events",
+        "one traversal for many windows", "WITHIN / SLIDE", [1, 4, 15, 60, 240], (SEPARATE, "pane"),
+        partial(_overlap, ANY, 200_000), quick=2, theory={SEPARATE: "x", "pane": "less than x"},
         claims=[Claim("pane", 60, Target("≥", 5), (SEPARATE, 60))],
+    ),
+    Experiment(
+        "overlap-scan", "windows that an event is in, a comparison, any-match, 30,000 events",
+        "so few events that engines which scan them finish", "WITHIN / SLIDE", [1, 2, 4, 15, 60],
+        ("greta", "cogra", SEPARATE, "pane"), partial(_overlap, ANY, 30_000), quick=2,
+        theory={"greta": "x", "cogra": "x"},
     ),
     Experiment(
         "overlap-next", "windows that an event is in, a comparison, next-match, two million events",
