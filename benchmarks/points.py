@@ -151,6 +151,8 @@ def measure(program: str, ask: Ask, budget: Budget) -> Measured:
         found = receiver.recv()
     except EOFError:
         process.join()
+        if (process.exitcode or 0) >= 0:
+            raise RuntimeError(f"{program} on {ask} ended with {process.exitcode}") from None
         return Measured(size, lost=f"killed by signal {-(process.exitcode or 0)}, likely for its memory")
     finally:
         with suppress(ProcessLookupError):
