@@ -6,6 +6,9 @@ import argparse
 import json
 import os
 import platform
+import sys
+import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -45,20 +48,29 @@ def _measure(title: str, run: Callable[[float], list[Figure]], quick: bool) -> d
     return {"title": title, "figures": [figure.as_json() for figure in run(0.1 if quick else 1.0)]}
 
 
-def bench(names: Sequence[str], out: Path, *, quick: bool, known: Mapping[str, Measure] | None = None) -> None:
-    """Print what these experiments give, and write it beside what others gave before."""
+def bench(names: Sequence[str], out: Path, *, quick: bool, known: Mapping[str, Measure] | None = None) -> list[str]:
+    """Print what these experiments give, and write it beside what others gave before; those that failed."""
     out.mkdir(parents=True, exist_ok=True)
     file = out / RESULTS
     results = json.loads(file.read_text("utf-8")) if file.exists() else {}
     measures = experiments() if known is None else known
+    failed = []
     for name in names:
         progress(name)
         made = {"command": _command(name, quick), "at": f"{datetime.now(UTC):%Y-%m-%d}", "machine": _machine()}
-        results[name] = measures[name](quick) | made
+        started = time.monotonic()
+        try:
+            measured = measures[name](quick)
+        except Exception:  # the others are worth their hour
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        results[name] = measured | made | {"took": time.monotonic() - started}
         print(f"{name}: {section(name, results[name])}")
         ordered = {one: results[one] for one in measures if one in results}
         file.write_text(json.dumps(ordered, indent=1) + "\n", "utf-8")
         write(ordered, out / "benchmarks.md", out / "benchmarks")
+    return failed
 
 
 def _command(name: str, quick: bool) -> str:
@@ -90,7 +102,9 @@ def main() -> None:
         parser.error(f"no experiment {unknown[0]}; there are {', '.join(known)}")
     if reason := flink.missing():
         parser.error(f"Flink cannot run: {reason}")
-    bench(options.names or list(known), options.out or (QUICK_OUT if options.quick else OUT), quick=options.quick)
+    out = options.out or (QUICK_OUT if options.quick else OUT)
+    if failed := bench(options.names or list(known), out, quick=options.quick):
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -9,14 +9,19 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import linear_regression, median
 from typing import Any, Literal
 
+from benchmarks.flink import NAME as FLINK
 from benchmarks.points import Ask, Budget, Measured, measure
 
 ROUNDS = 3
-SECONDS = 15.0  # that a point may take
+ONCE = 2.0  # seconds: a point that takes longer, its preparation included, has no further round
+SECONDS = 15.0  # that a program may take
 MEMORY = 12 * 2**30
-LEAST = 0.01  # seconds: below, growth is not that of the events
-FITTED = 4  # points, the hardest
+LEAST = {FLINK: 1.0}  # seconds: below, what a program takes is its fixed cost as much as the events'
+LEAST_OTHERS = 0.05
+FITTED = 4  # points at most, the hardest
+FEWEST, SPAN = 3, 2  # points that make a fit, the hardest with so many times the x of the easiest
 EXPONENTIAL = "exponential"
+TOO_FEW = "too few points"
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,9 @@ class Point:
     def as_json(self) -> dict[str, Any]:
         """For the file of results."""
         last, taken = self.rounds[-1], [one.seconds for one in self.rounds]
-        about = {"program": self.program, "x": self.x, "events": last.events, "lost": self.lost}
+        about = {
+            "program": self.program, "x": self.x, "events": last.events, "lost": self.lost, "rounds": len(self.rounds)
+        }  # fmt: skip
         if self.lost:
             return about
         memory = max((one.memory for one in self.rounds if one.memory is not None), default=None)
@@ -151,11 +158,14 @@ def compare(experiment: Experiment, rounds: int = ROUNDS, *, quick: bool = False
     lost: dict[str, str] = {}
     for x in experiment.xs[: experiment.quick] if quick else experiment.xs:
         ask = experiment.ask(x)
+        slow = set()
         for number in range(rounds):
             for program in experiment.programs[:: -1 if number % 2 else 1]:
-                if program in lost:
+                if program in lost or program in slow:
                     continue
                 taken = measure(program, ask, budget)
+                if taken.fit_seconds + taken.seconds > ONCE:
+                    slow.add(program)
                 before = points.get((program, x), Point(program, x, ()))
                 points[program, x] = replace(before, rounds=(*before.rounds, taken))
                 progress(f"  {experiment.x} {x:,g}, {program}: {taken.lost or f'{taken.seconds:.4g} s'}")
@@ -197,11 +207,17 @@ def growth(points: Sequence[Point], program: str, theory: str) -> str:
     >>> growth(took(lambda x: 3 * x**2), "p", "x²"), growth(took(lambda x: 2 ** (x / 8)), "p", "exponential")
     ('x^2.00', '2^(x/8)')
     """
-    fitted = [one for one in points if one.program == program and not one.lost and one.seconds >= LEAST][-FITTED:]
-    if len(fitted) < 3:
-        return "too few points"
-    logs = [math.log(one.seconds) for one in fitted]
+    least = LEAST.get(program, LEAST_OTHERS)
+    fitted = [one for one in points if one.program == program and not one.lost and one.seconds >= least][-FITTED:]
+    xs, logs = [one.x for one in fitted], [math.log(one.seconds) for one in fitted]
+    if len(fitted) < FEWEST:
+        return TOO_FEW
     if theory == EXPONENTIAL:
-        slope = linear_regression([one.x for one in fitted], logs).slope
-        return f"2^(x/{math.log(2) / slope:.3g})" if slope > 0 else "flat"
-    return f"x^{linear_regression([math.log(one.x) for one in fitted], logs).slope:.2f}"
+        slope = linear_regression(xs, logs).slope
+        if slope <= 0:
+            return "flat"
+        twice = math.log(2) / slope  # so much more doubles the time
+        return f"2^(x/{twice:,.0f})" if twice >= 100 else f"2^(x/{twice:.3g})"
+    if max(xs) < SPAN * min(xs):
+        return TOO_FEW
+    return f"x^{linear_regression(list(map(math.log, xs)), logs).slope:.2f}"

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.streams import STREAMS
 from pipeline.aggregate.partials import log10
 from pipeline.approximate import Approximate
+from pipeline.engines import compiled
 from pipeline.engines.contract import Cost, Engine, Limits, Row
 from pipeline.errors import CannotRunError, DidNotFinishError
 from pipeline.events import Events
@@ -30,9 +32,10 @@ from pipeline.run import fit_events
 # New processes begin where all is imported and nothing else was done.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["benchmarks.points", "benchmarks.variants", "numba"])
-PATIENCE = 120  # seconds that a process may take for all that is not measured
-SHORT, LONG = 0.5, 10.0  # seconds: what takes less is repeated, often or once
+PATIENCE = 300  # seconds that a process may take for all that is not measured, such as to compile
+SHORT, LONG = 0.5, 2.0  # seconds: what takes less is repeated, often or once
 REPEATS = 5
+FEW = 20  # events that load the code
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Measured:
     events: int
     lost: str | None = None
     seconds: float = 0.0
-    fit_seconds: float = 0.0  # to partition and sort the events, before that
+    fit_seconds: float = 0.0  # to partition and sort the events, or to start, before that
     memory: int | None = None  # bytes at most, beyond the events
     stored: int | None = None  # aggregates, events and pointers at once, as the papers count
     links: int | None = None  # steps along links
@@ -101,16 +104,20 @@ def run_engine(engine: Engine, ask: Ask, budget: Budget) -> Measured:
     stream = fit_events(query, events, "events").stream
     fitted = time.perf_counter() - started
     taken: list[float] = []
-    try:
-        # The first run takes memory to load code, and so does not count where there are others.
-        while not taken or (sum(taken) < SHORT and len(taken) <= REPEATS) or (len(taken) == 1 and taken[0] < LONG):
-            gc.collect()
-            cost, peak, limits = Cost(), Peak(), Limits(seconds=budget.seconds)
-            rows = engine.run(query, stream, limits, cost)
-            taken.append(limits.spent)  # without the time to load code
-            memory = peak.added
-    except (DidNotFinishError, CannotRunError, MemoryError) as error:
-        return Measured(len(events), lost=str(error).splitlines()[0] if str(error) else "out of memory")
+    # Short loops end in plain Python, for a command that is to answer at once: growth would be of two kinds of code.
+    with patch.object(compiled, "PLAIN_STEPS", 1):
+        try:
+            few = fit_events(query, make_events(ask, FEW), "events").stream
+            engine.run(query, few, Limits(seconds=budget.seconds), Cost())
+            # The first run gets its memory from the system, and so does not count where there are others.
+            while not taken or (sum(taken) < SHORT and len(taken) <= REPEATS) or (len(taken) == 1 and taken[0] < LONG):
+                gc.collect()
+                cost, peak, limits = Cost(), Peak(), Limits(seconds=budget.seconds)
+                rows = engine.run(query, stream, limits, cost)
+                taken.append(limits.spent)
+                memory = peak.added
+        except (DidNotFinishError, CannotRunError, MemoryError) as error:
+            return Measured(len(events), lost=str(error).splitlines()[0] if str(error) else "out of memory")
     seconds = median(taken[1:] or taken)
     return Measured(len(events), None, seconds, fitted, memory, cost.peak_stored, cost.links, len(rows), **answer(rows))
 
@@ -144,6 +151,8 @@ def measure(program: str, ask: Ask, budget: Budget) -> Measured:
         found = receiver.recv()
     except EOFError:
         process.join()
+        if (process.exitcode or 0) >= 0:
+            raise RuntimeError(f"{program} on {ask} ended with {process.exitcode}") from None
         return Measured(size, lost=f"killed by signal {-(process.exitcode or 0)}, likely for its memory")
     finally:
         with suppress(ProcessLookupError):

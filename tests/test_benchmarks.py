@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from benchmarks.harness import Claim, DisagreementError, Experiment, Figure, Poi
 from benchmarks.points import Ask, Budget, Measured, make_events, run_engine
 from benchmarks.queries import ask
 from benchmarks.variants import VARIANTS
+from pipeline.engines import compiled
 from pipeline.engines.contract import Cost, Limits
 from pipeline.query.check import check
 from pipeline.report.comparison import benchmarks
@@ -131,6 +133,59 @@ def test_growth_is_that_of_the_hardest_points() -> None:
     assert harness.growth(taken, "p", "x") == "x^1.00"
 
 
+@pytest.mark.parametrize(
+    ("program", "xs", "theory", "slowest", "fitted"),
+    [
+        ("p", (10, 20, 30), "x", 3.0, "x^1.00"),
+        ("p", (10, 20), "x", 3.0, "too few points"),
+        ("p", (20, 25, 30), "x", 3.0, "too few points"),  # next to each other
+        ("p", (10, 20, 30), "x", 0.1, "too few points"),  # two of them are of a few milliseconds
+        (flink.NAME, (10, 20, 30), "x", 2.0, "too few points"),  # which has a fixed cost of its own
+    ],
+)
+def test_growth_is_not_made_up(program: str, xs: tuple[int, ...], theory: str, slowest: float, fitted: str) -> None:
+    taken = [Point(program, x, (Measured(1, seconds=slowest * x / xs[-1]),)) for x in xs]
+    assert harness.growth(taken, program, theory) == fitted
+
+
+def test_loops_are_compiled_however_few_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = []
+    monkeypatch.setattr(compiled, "_ready", lambda loop, *_: ready.append(loop) or loop)  # Python after all: quicker
+    monkeypatch.setattr(compiled, "_loaded", set())
+    assert run_engine(VARIANTS["pane"], TEN, BUDGET).total == f"{2**10 - 1:x}"
+    assert ready
+
+
+def test_a_point_that_takes_long_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = {"quick": 0.1, "slow": harness.ONCE}
+    monkeypatch.setattr(
+        harness,
+        "measure",
+        lambda program, *_: Measured(10, seconds=taken[program], fit_seconds=0.1, total="1", log10=0.0),
+    )
+    found = compare(Experiment("slow", "", "", "x", [1], ("quick", "slow"), lambda _: TEN))
+    assert [(one["program"], one["rounds"]) for one in found["points"]] == [("quick", 3), ("slow", 1)]
+
+
+def test_a_program_that_cannot_is_not_called_slow() -> None:
+    result = {"seconds": 15.0}
+    assert page.lost({"lost": "did not finish in 15 seconds: 3 trends built"}, result) == "> 15 s"
+    assert page.lost({"lost": "killed by signal 9, likely for its memory"}, result) == "out of memory"
+    assert (
+        page.lost({"lost": "aseq cannot run this query: PATTERN: a window may hold more events"}, result) == "refused"
+    )
+    assert page.lost({"lost": None}, result) is None
+
+
+def test_an_experiment_that_fails_leaves_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ratio = Figure("job : plain", "×", [0.5], Target("≤", 1)).as_json()
+    known = {"wrong": lambda _: {}["nothing"], "right": lambda _: {"title": "one figure", "figures": [ratio]}}
+    assert bench(list(known), tmp_path, quick=False, known=known) == ["wrong"]
+    assert list(json.loads((tmp_path / "benchmarks.json").read_text())) == ["right"]
+    assert re.search(r"right +\| job : plain +\| 0.5 +\| ≤ 1", (tmp_path / "benchmarks.md").read_text())
+    assert "KeyError: 'nothing'" in capsys.readouterr().err
+
+
 def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def measured(program: str, x: float) -> dict[str, object]:
         seconds = {"seconds": x / 100, "low": x / 200, "high": x / 50}
@@ -154,6 +209,7 @@ def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "| 2,000  | 20 s | > 30 s |" in text.replace("   |", " |")
     assert "| 7 (2) |" in text.replace("    |", " |")
     assert "0 of 1 were met; missed:" in text
+    assert re.search(r"2,000 events +\| pane, 20 s +\| sase 1 × at 10, its last", text)
     assert "- first: pane: 2 M events/s, wanted ≥ 5" in text
     assert "make bench BENCH='first'" in text
     assert "<svg" in (tmp_path / "benchmarks" / "first.svg").read_text()

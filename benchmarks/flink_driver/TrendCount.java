@@ -26,8 +26,9 @@ import org.apache.flink.util.Collector;
  * Counts the matches of a sequence pattern in one window with Flink CEP, on one core.
  *
  * <p>Arguments: a file of events (little-endian pairs of ints: key, and a bit for each state that the event can be
- * bound to), the pattern ("1" an event, "+" a Kleene closure, such as "1+1"), the semantics (any, next, contiguous).
- * Prints the seconds from the first event to the last result, the matches, and the most bytes of heap in use.
+ * bound to), the pattern ("1" an event, "+" a Kleene closure, such as "1+1"), the semantics (any, next, contiguous), and
+ * the seconds after which it gives up. Prints the seconds from the first event to the last result, the matches, and the
+ * most bytes of heap in use.
  */
 public final class TrendCount {
     private static final AtomicLong matches = new AtomicLong();
@@ -40,12 +41,21 @@ public final class TrendCount {
         count(arguments[1], arguments[2], Math.min(keys.length, 100)); // loads the classes
         matches.set(0);
         begun = 0;
-        Thread watch = new Thread(TrendCount::watchHeap);
+        double most = Double.parseDouble(arguments[3]);
+        Thread watch = new Thread(() -> watch(most));
         watch.setDaemon(true);
         watch.start();
         count(arguments[1], arguments[2], keys.length);
-        double seconds = (System.nanoTime() - begun) / 1e9;
-        System.out.println("{\"seconds\": " + seconds + ", \"matches\": " + matches.get() + ", \"heap\": " + heap.get() + "}");
+        print();
+    }
+
+    private static double seconds() {
+        return begun == 0 ? 0 : (System.nanoTime() - begun) / 1e9;
+    }
+
+    private static void print() {
+        System.out.println(
+                "{\"seconds\": " + seconds() + ", \"matches\": " + matches.get() + ", \"heap\": " + heap.get() + "}");
     }
 
     private static void read(String file) throws Exception {
@@ -120,9 +130,13 @@ public final class TrendCount {
 
     private static final AtomicLong heap = new AtomicLong();
 
-    private static void watchHeap() {
+    private static void watch(double most) {
         Runtime runtime = Runtime.getRuntime();
         while (true) {
+            if (seconds() > most) {
+                print();
+                runtime.halt(0);
+            }
             heap.accumulateAndGet(runtime.totalMemory() - runtime.freeMemory(), Math::max);
             try {
                 Thread.sleep(20);
