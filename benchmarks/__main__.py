@@ -93,7 +93,7 @@ def main() -> None:
     known = experiments()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast the engines are.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(known)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="the easy points, once: minutes instead of an hour")
+    parser.add_argument("--quick", action="store_true", help="the easy points, once: minutes instead of hours")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for results, page and charts (default: docs, or, "
                         "with --quick, build/benchmarks)")  # fmt: skip
     options = parser.parse_args()

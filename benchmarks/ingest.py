@@ -24,11 +24,11 @@ from pipeline.spark import session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TITLE = "A landing day of 10 million stock events, from raw files to silver, against plain Spark"
+TITLE = "A landing day of 20 million stock events, from raw files to silver, against plain Spark"
 ROOT = Path(__file__).parents[1]
 DAY = date(2030, 1, 7)
 STOCK = DATASETS["stock"]
-SIZE = 10_000_000
+SIZE = 20_000_000
 SMALL = 20_000  # rows of a day before, which warms Spark and Great Expectations up
 # What is said when a step begins, and the step.
 STEPS = {"reads": "read", "checks bronze": "check bronze", "writes bronze": "write bronze", "refines": "refine",
