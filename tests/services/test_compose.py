@@ -42,7 +42,7 @@ def test_the_image_has_a_user_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", [name for name, service in SERVICES.items() if service["image"] == OURS])
 def test_code_may_be_unpacked_to_be_loaded(name: str) -> None:
-    """Snappy's library, with which Spark writes and reads Parquet; Docker mounts a tmpfs noexec unless told otherwise."""
+    """Snappy's library, with which Spark writes and reads Parquet; Docker mounts a tmpfs noexec unless told."""
     assert [mount for mount in SERVICES[name]["tmpfs"] if mount.startswith("/tmp:") and "exec" in mount[5:].split(",")]
 
 
