@@ -147,7 +147,7 @@ def _ingest(options: argparse.Namespace) -> int:
 
     from pipeline.days import new_run_id, prepare, process_day
     from pipeline.ingest.landing import landing_days
-    from pipeline.quality.check import SITE
+    from pipeline.quality.check import pages
     from pipeline.spark import first_line
 
     run_id, failed = new_run_id(), 0
@@ -173,7 +173,7 @@ def _ingest(options: argparse.Namespace) -> int:
                     print(f"{dataset.name} {day}: {first_line(error)}\nhint: {hint}", file=sys.stderr)
                 else:
                     print_lines(_told(interval))
-    print(f"checks: {SITE / 'index.html'}; tables: {config.lake}")
+    print(f"checks: {pages(config) / 'index.html'}; tables: {config.lake}")
     return 2 if failed else 0
 
 
@@ -233,7 +233,7 @@ def _show(options: argparse.Namespace) -> int:
 
 def _quality(options: argparse.Namespace) -> int:
     from pipeline.output import formatted
-    from pipeline.quality.check import SITE
+    from pipeline.quality.check import pages
     from pipeline.quality.results import results
 
     with lake(options) as (spark, config):
@@ -253,7 +253,7 @@ def _quality(options: argparse.Namespace) -> int:
     if rows:
         print_lines(formatted(rows, "table", list(rows[0])))
     passed = sum(result.success for result in found)
-    print(f"checks: {len(found)}, passed: {passed}; pages: {SITE / 'index.html'}")
+    print(f"checks: {len(found)}, passed: {passed}; pages: {pages(config) / 'index.html'}")
     return 0
 
 

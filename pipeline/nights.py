@@ -71,14 +71,14 @@ def check_landing(config: Config, dataset: Dataset, day: date, run_id: str) -> N
         return
     with opened(config) as spark:
         days.prepare(spark, config, dataset)
-        days.ingest_day(spark, config, dataset, day, run_id, say=say, site=pages(config))
+        days.ingest_day(spark, config, dataset, day, run_id, say=say)
 
 
 def to_bronze(config: Config, dataset: Dataset, day: date, run_id: str, *, reprocess: bool = False) -> list[str]:
     """Bring the day's files into bronze; what a person should look at."""
     with opened(config) as spark:
         days.prepare(spark, config, dataset)
-        return days.ingest_day(spark, config, dataset, day, run_id, reprocess=reprocess, say=say, site=pages(config))
+        return days.ingest_day(spark, config, dataset, day, run_id, reprocess=reprocess, say=say)
 
 
 def to_silver(
@@ -86,9 +86,7 @@ def to_silver(
 ) -> dict[str, Any]:
     """Bring the day from bronze into silver; what became of its rows."""
     with opened(config) as spark:
-        done = days.refine_day(
-            spark, config, dataset, day, run_id, warnings, reprocess=reprocess, say=say, site=pages(config)
-        )
+        done = days.refine_day(spark, config, dataset, day, run_id, warnings, reprocess=reprocess, say=say)
     counts = ("status", "source_rows", "events", "quarantined", "duplicates", "late", "silver_version")
     return {name: getattr(done, name) for name in counts}
 
@@ -210,7 +208,7 @@ def check(config: Config, dataset: Dataset, day: date, run_id: str, name: str) -
     with opened(config) as spark:
         about, answer = staging.about(one), staging.answer(spark, one)
         compared = _result(staging.noted(one, COMPARED)["result"])
-        report = answers.checked(spark, config, answer, day, run_id, compared, site=pages(config))
+        report = answers.checked(spark, config, answer, day, run_id, compared)
     say(f"{one.name} {day}: {len(report.of('passed'))} of {len(report.results)} checks passed")
     report.raise_on_critical()
     staging.write(one, CHECKED, {"about": about, "warnings": report.warnings})
@@ -275,11 +273,6 @@ def _good(config: Config, dataset: Dataset, names: Sequence[str]) -> list[Questi
         except TrendsError:
             continue
     return found
-
-
-def pages(config: Config) -> Path:
-    """Where the pages of the data checks go."""
-    return Path(config.site) / "quality"
 
 
 def _told(found: Comparison) -> str:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     from pipeline.datasets.declaration import Dataset
 
-SITE = Path("site/quality")
+
+def pages(config: Config) -> Path:
+    """Where the pages of the checks go."""
+    return Path(config.site) / "quality"
 
 
 def check(
@@ -41,7 +44,6 @@ def check(
     source_rows: int = 0,
     quarantined: int = 0,
     also: Sequence[Result] = (),
-    site: Path = SITE,
     suites: Path = FOLDER,
 ) -> Report:
     """Run a table's suite on its staged frame; the caller decides what a critical failure stops.
@@ -67,7 +69,7 @@ def check(
     results = (*(replace(one, checked_at=checked_at) for one in also), *results)
     is_again = any((old.landing_date, old.table_name, old.run_id) == (day, table_name, run_id) for old in past)
     write(spark, config, results, again=is_again)
-    return Report(results, write_page(site, subject, validation, results, Report(results).state))
+    return Report(results, write_page(pages(config), subject, validation, results, Report(results).state))
 
 
 def _check_parameters(suite: Suite, parameters: Mapping[str, float]) -> None:
