@@ -234,10 +234,7 @@ def report(
     done: Sequence[dict[str, Any] | None] | None,
 ) -> list[str]:
     """End the night: build the report, then fail where a query was not published; those that were."""
-    from pipeline.report.build import build
-
-    built = build(config, Path(config.site), Path(config.queries))
-    say(f"report of {built.queries} queries in {built.folder}")
+    build_report(config)
     published = [one["name"] for one in done or () if one is not None]
     if names is None:
         raise TrendsError(f"{dataset.name} {day}: nothing was answered\nhint: see the task before that failed")
@@ -249,6 +246,14 @@ def report(
             "hint: see the tasks of these queries; mend what they say, then clear them"
         )
     return published
+
+
+def build_report(config: Config) -> None:
+    """Write the report site from what the tables say now."""
+    from pipeline.report.build import build
+
+    built = build(config, Path(config.site), Path(config.queries))
+    say(f"report of {built.queries} queries in {built.folder}")
 
 
 def published_line(done: Publication) -> str:

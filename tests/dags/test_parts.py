@@ -128,6 +128,7 @@ def test_a_failure_and_the_digest_are_posted(bag: DagBag, lake: Config, posted: 
     (made,) = posted
     assert made["kind"] == "digest"
     assert any("wrong.query:2:1" in line for line in made["failed"])
+    assert "wrong: something is wrong with this query" in (Path(lake.site) / "index.html").read_text()
 
 
 def test_a_webhook_that_does_not_answer_fails_nothing(bag: DagBag, monkeypatch: pytest.MonkeyPatch) -> None:
