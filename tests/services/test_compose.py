@@ -52,6 +52,10 @@ def test_ports_are_this_machines(name: str) -> None:
         assert port.startswith("127.0.0.1:")
 
 
+def test_the_image_is_built_once() -> None:
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["prepare"]
+
+
 def test_images_are_pinned() -> None:
     images = {service["image"] for service in SERVICES.values()}
     images |= set(re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
@@ -69,6 +73,10 @@ def test_secrets_are_never_defaulted() -> None:
 @every_service
 def test_a_service_says_whether_it_is_well(name: str) -> None:
     assert ("healthcheck" in SERVICES[name]) == (name != "prepare")  # which ends
+
+
+def test_postgres_is_well_once_others_can_reach_it() -> None:
+    assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
