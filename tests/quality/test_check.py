@@ -27,6 +27,7 @@ from pipeline.tables import OPS_QUALITY
 from tests.quality import samples
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
 NEGATIVE = "silver.taxi.fare_not_negative"
@@ -208,6 +209,16 @@ def test_pages_are_kept_apart_and_bounded(spark: SparkSession, site: Path, tmp_p
         assert "<script>alert" not in text
         assert "http" not in text
     assert "http" not in index + (site / "quality.css").read_text() + (site / "quality.js").read_text()
+
+
+def test_pages_fit_a_phone(spark: SparkSession, config: Config, browser: Browser, tmp_path: Path) -> None:
+    few = few_checks(tmp_path / "suites", "silver.taxi", "fare_not_negative", "ride_present")
+    report = checked(spark, config, bad_fares(), run_id="scheduled__2019-01-16T00:00:00+00:00", suites=few)
+    assert report.page is not None
+    for file in (report.page, Path(config.site) / "quality" / "index.html"):
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.goto(file.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, file
 
 
 def test_a_missing_column_or_a_wrong_suite_is_told(spark: SparkSession, config: Config) -> None:
