@@ -29,7 +29,7 @@ down: venv ## stop them, and the tasks that run
 status: venv ## say what of them runs, and how it is
 	@$(BIN)/trends status
 
-env: ## generate the secrets of docker-compose.yml in .env
+env: ## generate the secrets of docker-compose.yml, and its first night, in .env
 	@$(PYTHON) -m pipeline.services.secrets_file .env
 
 test: venv ## run the tests (WORKERS=2 for two processes)

@@ -56,7 +56,7 @@ def ingest(scale: float) -> list[Figure]:
 def main(size: int) -> None:
     """Print the seconds of plain Spark, and of each step."""
     with tempfile.TemporaryDirectory(prefix="trendmill-ingest-") as folder:
-        config = Config(f"{folder}/lake", f"{folder}/landing", "local[2]")
+        config = Config(f"{folder}/lake", f"{folder}/landing", "local[2]", site=f"{folder}/site")
         progress(f"  generates {size:,} rows")
         generate(STOCK, Path(config.landing), [DAY], size, shares=Shares(0, 0, 0))
         with _session(config) as spark:
@@ -66,13 +66,13 @@ def main(size: int) -> None:
             progress("  plain Spark")
             plain = _timed_plain(spark, config, f"{folder}/plain")
             progress("  landing to silver")
-            steps = _timed_steps(spark, config, Path(folder) / "site")
+            steps = _timed_steps(spark, config)
             progress("  plain Spark again")
             plain = min(plain, _timed_plain(spark, config, f"{folder}/plain-again"))
     print(json.dumps([plain, steps]))
 
 
-def _timed_steps(spark: SparkSession, config: Config, site: Path) -> dict[str, float]:
+def _timed_steps(spark: SparkSession, config: Config) -> dict[str, float]:
     begun: list[tuple[str, float]] = []
 
     def say(message: str) -> None:
@@ -80,7 +80,7 @@ def _timed_steps(spark: SparkSession, config: Config, site: Path) -> dict[str, f
         begun.append((step, time.perf_counter()))
         progress(f"    {step}")
 
-    process_day(spark, config, STOCK, DAY, "bench", say=say, site=site)
+    process_day(spark, config, STOCK, DAY, "bench", say=say)
     ends = [*(at for _, at in begun[1:]), time.perf_counter()]
     return {step: end - at for (step, at), end in zip(begun, ends, strict=True)}
 
@@ -110,10 +110,10 @@ def _plain(spark: SparkSession, config: Config) -> DataFrame:
 
 
 def _warm_up(spark: SparkSession, folder: str) -> None:
-    small = Config(f"{folder}/small/lake", f"{folder}/small/landing", "local[2]")
+    small = Config(f"{folder}/small/lake", f"{folder}/small/landing", "local[2]", site=f"{folder}/small/site")
     generate(STOCK, Path(small.landing), [DAY], SMALL)
     prepare(spark, small, STOCK)
-    process_day(spark, small, STOCK, DAY, "small", site=Path(folder) / "small" / "site")
+    process_day(spark, small, STOCK, DAY, "small")
 
 
 @contextmanager

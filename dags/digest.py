@@ -1,4 +1,4 @@
-"""`digest`: every morning, what the last night did, in the log and by the webhook."""
+"""`digest`: every morning, what the last night did: in the log, by the webhook, and on the report site."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ DOC = """\
 ### The morning's digest
 
 What was ingested and published in the last 24 hours, what failed or is missing, which queries are behind, and what the
-checks warned of: all of it from the tables. It goes to the task's log, and to the webhook where there is one.
+checks warned of: all of it from the tables. It goes to the task's log, and to the webhook where there is one. The report
+site is built anew, so that it has what nights do not end with: days that failed, late rows, engines compared.
 
 | task | if it fails |
 |---|---|
 | `digest` | the lake is out of reach: `trends doctor` |
+| `report` | the same, or the site's folder cannot be written to |
 """
 
 with DAG(
@@ -40,4 +42,11 @@ with DAG(
         tell(str(made), kind="digest", **made.facts)
         return made.facts
 
+    @task
+    def report() -> None:
+        from pipeline import nights
+
+        nights.build_report(settings())
+
     digest()
+    report()

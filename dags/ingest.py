@@ -84,6 +84,7 @@ def ingest(dataset: Dataset) -> DAG:
         landing = LandingCheck(
             task_id="landing",
             dataset=dataset.name,
+            execution_timeout=None,  # by Airflow's documentation the time that it is deferred counts
             retries=4,
             retry_delay=timedelta(minutes=30),
             retry_exponential_backoff=0,

@@ -120,7 +120,11 @@ def trends(dataset: Dataset) -> DAG:
             done = ti.xcom_pull(task_ids=["query.publish"])  # of one name, one query's would not be a list
             return nights.report(*work(context, dataset), ti.xcom_pull(task_ids="queries"), done)
 
-        wait = EventsComplete(task_id="wait", dataset=dataset.name)
+        wait = EventsComplete(
+            task_id="wait",
+            dataset=dataset.name,
+            execution_timeout=None,  # by Airflow's documentation the time that it is deferred counts
+        )
         names = queries()
         shared = linked(share(names), SparkPage())
         wait >> names >> shared >> query.expand(name=names) >> linked(report(), QueryPage())

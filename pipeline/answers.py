@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.aggregate.few import with_few
@@ -21,7 +20,7 @@ from pipeline.publish.engine_runs import FINISHED, NIGHT, EngineRun, record
 from pipeline.publish.gold import publish
 from pipeline.publish.made import Made
 from pipeline.publish.publications import Publication
-from pipeline.quality.check import SITE, check
+from pipeline.quality.check import check
 from pipeline.quality.mask import mask
 from pipeline.quality.report import Report, Result
 from pipeline.quality.waivers import reasons
@@ -43,7 +42,6 @@ def answer_interval(
     *,
     engine: str = AUTO,
     say: Said = lambda _: None,
-    site: Path = SITE,
 ) -> dict[str, Publication | TrendsError]:
     """Answer and publish questions over one dataset for the interval of a day: by name, the publication or why none."""
     from py4j.protocol import Py4JError
@@ -62,7 +60,7 @@ def answer_interval(
                 name = answer.question.name
                 say(f"{name} {day}: {answer.strategy}")
                 try:
-                    outcomes[name] = _publish(spark, config, answer, day, run_id, site)
+                    outcomes[name] = _publish(spark, config, answer, day, run_id)
                 except (TrendsError, PySparkException, Py4JError) as error:
                     outcomes[name] = failure(name, error)
     except (TrendsError, PySparkException, Py4JError) as error:
@@ -71,14 +69,14 @@ def answer_interval(
             return {question.name: failure(question.name, error) for question in left} | outcomes
         # One of them is too much for the job: the others can do without it.
         for question in left:
-            outcomes |= answer_interval(spark, config, [question], day, run_id, engine=engine, say=say, site=site)
+            outcomes |= answer_interval(spark, config, [question], day, run_id, engine=engine, say=say)
     return outcomes
 
 
-def _publish(spark: SparkSession, config: Config, answer: Answer, day: date, run_id: str, site: Path) -> Publication:
+def _publish(spark: SparkSession, config: Config, answer: Answer, day: date, run_id: str) -> Publication:
     answer = with_few(spark, answer)
     found = agreed(spark, config, answer, day, run_id)
-    report = checked(spark, config, answer, day, run_id, found.result(run_id), site=site)
+    report = checked(spark, config, answer, day, run_id, found.result(run_id))
     raise_on_difference(spark, config, found)
     report.raise_on_critical()
     return published(spark, config, answer, day, run_id, report.warnings)
@@ -103,19 +101,12 @@ def raise_on_difference(spark: SparkSession, config: Config, found: Comparison) 
         found.raise_on_difference()
 
 
-def checked(
-    spark: SparkSession, config: Config, answer: Answer, day: date, run_id: str, found: Result, *, site: Path = SITE
-) -> Report:
+def checked(spark: SparkSession, config: Config, answer: Answer, day: date, run_id: str, found: Result) -> Report:
     """Check staged answers by the suite of their table; `found`: what the comparison with other engines found."""
-    question = answer.question
+    question, table = answer.question, answer.question.table
     rows = answer.rows.transform(_with_facts, question, day)
-    table = question.table
-    return check(
-        *(spark, config, question.dataset, day, table.full_name, rows, run_id),
-        also=[found],
-        sensitive=table.sensitive,
-        site=site,
-    )
+    subject = question.dataset, day, table.full_name
+    return check(spark, config, *subject, rows, run_id, also=[found], sensitive=table.sensitive)
 
 
 def published(

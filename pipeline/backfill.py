@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.aggregate.cut import spread
@@ -22,7 +21,6 @@ from pipeline.errors import TrendsError
 from pipeline.publish import publications
 from pipeline.publish.publications import Publication
 from pipeline.publish.stale import Stale, stale
-from pipeline.quality.check import SITE
 from pipeline.questions import Question
 from pipeline.tables import silver
 
@@ -91,7 +89,6 @@ def backfill(
     engine: str = AUTO,
     parallel: int = 1,
     say: Callable[[str], None] = lambda _: None,
-    site: Path = SITE,
 ) -> Iterator[tuple[Todo, Publication | TrendsError]]:
     """Answer the intervals, those of one dataset and day together; each with its publication, or why it has none."""
     jobs: dict[tuple[str, date], list[Todo]] = {}
@@ -100,7 +97,7 @@ def backfill(
 
     def run(todos: Sequence[Todo]) -> list[tuple[Todo, Publication | TrendsError]]:
         asked, day = [todo.question for todo in todos], todos[0].day
-        outcomes = answer_interval(spark, config, asked, day, run_id, engine=engine, say=say, site=site)
+        outcomes = answer_interval(spark, config, asked, day, run_id, engine=engine, say=say)
         return [(todo, outcomes[todo.question.name]) for todo in todos]
 
     pool = ThreadPoolExecutor(parallel)

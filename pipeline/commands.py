@@ -156,7 +156,7 @@ def _ingest(options: argparse.Namespace) -> int:
     from pipeline.days import new_run_id, prepare, process_day
     from pipeline.ingest.landing import landing_days
     from pipeline.intervals import is_between
-    from pipeline.quality.check import SITE
+    from pipeline.quality.check import pages
     from pipeline.spark import first_line
 
     run_id, failed = new_run_id(), 0
@@ -182,7 +182,7 @@ def _ingest(options: argparse.Namespace) -> int:
                     print(f"{dataset.name} {day}: {first_line(error)}\n{SPARK_HINT}", file=sys.stderr)
                 else:
                     print_lines(_told(interval))
-    print(f"checks: {SITE / 'index.html'}; tables: {config.lake}")
+    print(f"checks: {pages(config) / 'index.html'}; tables: {config.lake}")
     return 2 if failed else 0
 
 
@@ -242,7 +242,7 @@ def _show(options: argparse.Namespace) -> int:
 
 def _quality(options: argparse.Namespace) -> int:
     from pipeline.output import formatted
-    from pipeline.quality.check import SITE
+    from pipeline.quality.check import pages
     from pipeline.quality.results import results
 
     names = {dataset.name for dataset in _datasets(options.dataset)}
@@ -264,7 +264,7 @@ def _quality(options: argparse.Namespace) -> int:
     if rows:
         print_lines(formatted(rows, "table", list(rows[0])))
     passed = sum(result.success for result in found)
-    print(f"checks: {len(found)}, passed: {passed}; pages: {SITE / 'index.html'}")
+    print(f"checks: {len(found)}, passed: {passed}; pages: {pages(config) / 'index.html'}")
     return 0
 
 

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline import delta, intervals
@@ -21,7 +20,7 @@ from pipeline.errors import TrendsError
 from pipeline.ingest import bronze
 from pipeline.ingest.landing import file_sizes, find_files, same_content
 from pipeline.intervals import COMPLETE, FAILED, MISSING, File, Interval
-from pipeline.quality.check import SITE, check
+from pipeline.quality.check import check
 from pipeline.quality.report import QualityError
 from pipeline.sources.formats import UNKNOWN
 from pipeline.sources.landing_rows import LandingFile, path_of
@@ -66,10 +65,9 @@ def process_day(
     *,
     reprocess: bool = False,
     say: Callable[[str], None] = lambda _: None,
-    site: Path = SITE,
 ) -> Interval:
     """Bring a landing day into silver; the interval as it is then."""
-    work = _Day(spark, config, dataset, day, run_id, say, site)
+    work = _Day(spark, config, dataset, day, run_id, say)
     return work.to_silver(work.to_bronze(reprocess), reprocess)
 
 
@@ -82,10 +80,9 @@ def ingest_day(
     *,
     reprocess: bool = False,
     say: Callable[[str], None] = lambda _: None,
-    site: Path = SITE,
 ) -> list[str]:
     """The first half of `process_day`: bring a landing day's files into bronze; what a person should look at."""
-    return _Day(spark, config, dataset, day, run_id, say, site).to_bronze(reprocess)
+    return _Day(spark, config, dataset, day, run_id, say).to_bronze(reprocess)
 
 
 def refine_day(
@@ -98,10 +95,9 @@ def refine_day(
     *,
     reprocess: bool = False,
     say: Callable[[str], None] = lambda _: None,
-    site: Path = SITE,
 ) -> Interval:
     """The second half: bring what bronze has of the day into silver. `warnings`: what the first half gave."""
-    return _Day(spark, config, dataset, day, run_id, say, site).to_silver(warnings, reprocess)
+    return _Day(spark, config, dataset, day, run_id, say).to_silver(warnings, reprocess)
 
 
 class _Day:
@@ -113,11 +109,10 @@ class _Day:
         day: date,
         run_id: str,
         say: Callable[[str], None],
-        site: Path,
     ) -> None:
         self.lake = spark, config, dataset, day
         self.spark, self.config, self.dataset, self.day = spark, config, dataset, day
-        self.run_id, self.say, self.site = run_id, say, site
+        self.run_id, self.say = run_id, say
         self.metadata = {"run_id": run_id}
         self.warnings: list[str] = []
         self.last: Interval | None = None
@@ -268,7 +263,7 @@ class _Day:
         """Check a staged table; a critical failure ends the day, which is recorded."""
         self.say(f"checks {layer}")
         table = f"{layer}.{self.dataset.name}"
-        report = check(*self.lake, table, frame, self.run_id, site=self.site, **facts)  # type: ignore[arg-type]
+        report = check(*self.lake, table, frame, self.run_id, **facts)  # type: ignore[arg-type]
         self.warnings += report.warnings
         try:
             report.raise_on_critical()

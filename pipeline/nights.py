@@ -71,14 +71,14 @@ def check_landing(config: Config, dataset: Dataset, day: date, run_id: str) -> N
         return
     with opened(config) as spark:
         days.prepare(spark, config, dataset)
-        days.ingest_day(spark, config, dataset, day, run_id, say=say, site=pages(config))
+        days.ingest_day(spark, config, dataset, day, run_id, say=say)
 
 
 def to_bronze(config: Config, dataset: Dataset, day: date, run_id: str, *, reprocess: bool = False) -> list[str]:
     """Bring the day's files into bronze; what a person should look at."""
     with opened(config) as spark:
         days.prepare(spark, config, dataset)
-        return days.ingest_day(spark, config, dataset, day, run_id, reprocess=reprocess, say=say, site=pages(config))
+        return days.ingest_day(spark, config, dataset, day, run_id, reprocess=reprocess, say=say)
 
 
 def to_silver(
@@ -86,9 +86,7 @@ def to_silver(
 ) -> dict[str, Any]:
     """Bring the day from bronze into silver; what became of its rows."""
     with opened(config) as spark:
-        done = days.refine_day(
-            spark, config, dataset, day, run_id, warnings, reprocess=reprocess, say=say, site=pages(config)
-        )
+        done = days.refine_day(spark, config, dataset, day, run_id, warnings, reprocess=reprocess, say=say)
     counts = ("status", "source_rows", "events", "quarantined", "duplicates", "late", "silver_version")
     return {name: getattr(done, name) for name in counts}
 
@@ -210,7 +208,7 @@ def check(config: Config, dataset: Dataset, day: date, run_id: str, name: str) -
     with opened(config) as spark:
         about, answer = staging.about(one), staging.answer(spark, one)
         compared = _result(staging.noted(one, COMPARED)["result"])
-        report = answers.checked(spark, config, answer, day, run_id, compared, site=pages(config))
+        report = answers.checked(spark, config, answer, day, run_id, compared)
     say(f"{one.name} {day}: {len(report.of('passed'))} of {len(report.results)} checks passed")
     report.raise_on_critical()
     staging.write(one, CHECKED, {"about": about, "warnings": report.warnings})
@@ -236,10 +234,7 @@ def report(
     done: Sequence[dict[str, Any] | None] | None,
 ) -> list[str]:
     """End the night: build the report, then fail where a query was not published; those that were."""
-    from pipeline.report.build import build
-
-    built = build(config, Path(config.site), Path(config.queries))
-    say(f"report of {built.queries} queries in {built.folder}")
+    build_report(config)
     published = [one["name"] for one in done or () if one is not None]
     if names is None:
         raise TrendsError(f"{dataset.name} {day}: nothing was answered\nhint: see the task before that failed")
@@ -251,6 +246,14 @@ def report(
             "hint: see the tasks of these queries; mend what they say, then clear them"
         )
     return published
+
+
+def build_report(config: Config) -> None:
+    """Write the report site from what the tables say now."""
+    from pipeline.report.build import build
+
+    built = build(config, Path(config.site), Path(config.queries))
+    say(f"report of {built.queries} queries in {built.folder}")
 
 
 def published_line(done: Publication) -> str:
@@ -275,11 +278,6 @@ def _good(config: Config, dataset: Dataset, names: Sequence[str]) -> list[Questi
         except TrendsError:
             continue
     return found
-
-
-def pages(config: Config) -> Path:
-    """Where the pages of the data checks go."""
-    return Path(config.site) / "quality"
 
 
 def _told(found: Comparison) -> str:

@@ -9,13 +9,11 @@ from pathlib import Path
 
 from pipeline.commands import Add, lake_arguments, lake_config
 
-SITE = "site"
-
 
 def register(add: Add) -> None:
     """Add the command to the parser."""
     report = add("report", help="write the report: pages of what was published, compared and checked")
-    report.add_argument("--out", type=Path, default=Path(SITE), metavar="FOLDER", help=f"of the site (default: {SITE})")
+    report.add_argument("--out", type=Path, metavar="FOLDER", help="of the site (default: TRENDS_SITE, or site)")
     lake_arguments(report)
     report.set_defaults(command=_report)
 
@@ -24,7 +22,8 @@ def _report(options: argparse.Namespace) -> int:
     from pipeline.report.build import build
 
     started = time.monotonic()
-    built = build(lake_config(options), options.out)
+    config = lake_config(options)
+    built = build(config, options.out or Path(config.site))
     for page, error in built.errors.items():
         print(f"{page}: {error}", file=sys.stderr)
     print(

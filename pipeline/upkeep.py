@@ -51,8 +51,7 @@ def revise(
         nights.say(f"{dataset.name}: {len(work)} stale intervals")
         for todo in work:
             nights.say(f"  {todo.question.name} {todo.day}: {todo.why}")
-        site = nights.pages(config)
-        for todo, outcome in backfill(spark, config, work, run_id, say=nights.say, site=site):
+        for todo, outcome in backfill(spark, config, work, run_id, say=nights.say):
             if isinstance(outcome, TrendsError):
                 failed.append(f"{todo.question.name} {todo.day}: {outcome}")
             else:

@@ -61,7 +61,7 @@ def _fixtures(item: pytest.Item) -> list[str]:
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     """A lake and a landing folder of the test's own."""
-    return Config(str(tmp_path / "lake"), str(tmp_path / "landing"), "local[2]", SMALL)
+    return Config(str(tmp_path / "lake"), str(tmp_path / "landing"), "local[2]", SMALL, site=str(tmp_path / "site"))
 
 
 @pytest.fixture(scope="session")

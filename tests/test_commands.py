@@ -39,6 +39,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
 
 
 def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRENDS_SITE", "pages")
     assert "no tables" in said(capsys, "tables")
     made = said(capsys, "generate", "activity", "--from", DAY, "--rows", "300", "--bad", "0.02")
     found = re.search(r"(\d+) rows, (\d+) of them bad, (\d+) duplicates", made)
@@ -50,9 +51,16 @@ def test_from_files_to_tables(lake: Path, capsys: pytest.CaptureFixture[str], mo
     assert [f"landing/{name} has no day with files" in done for name in ("stock", "taxi")] == [True, True]
     done = said(capsys, "ingest", "activity", "--from", DAY)
     assert f"{rows:,} rows gave {events:,} events; {bad} rows quarantined, {duplicates} duplicates" in done
-    assert (lake / "site" / "quality" / "index.html").is_file()
+    index = lake / "pages" / "quality" / "index.html"
+    assert index.is_file()
+    assert f"checks: {index};" in done
+    assert f"open {lake / 'pages' / 'index.html'}" in said(capsys, "report")
     assert "complete" in said(capsys, "ingest", "activity")
     assert "has no day with files" in said(capsys, "ingest", "activity", "--to", "2030-01-06", code=2)
+    query = lake / "queries" / "activity" / "never.query"
+    query.parent.mkdir(parents=True)
+    query.write_text("RETURN COUNT(*) PATTERN Activity A FROM activity WHERE A.rate < 0 WITHIN 1 hour SLIDE 1 hour")
+    assert f"never {DAY}: 0 rows" in said(capsys, "backfill", "never", "--from", DAY)
 
     with monkeypatch.context() as without_spark:
         without_spark.setenv("TRENDS_SPARK", "sc://127.0.0.1:1")

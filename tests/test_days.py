@@ -63,7 +63,7 @@ def run(spark: SparkSession, config: Config, tmp_path: Path) -> Run:
 
     def process(dataset: Dataset = STOCK, day: date = DAY, run_id: str = "run", **options: Any) -> Interval:
         prepare(spark, config, dataset)
-        return process_day(spark, config, dataset, day, run_id, site=tmp_path / "site", **options)
+        return process_day(spark, config, dataset, day, run_id, **options)
 
     return process
 
@@ -84,10 +84,10 @@ def whole_day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
     def find(dataset: Dataset) -> Path:
         def make(home: Path) -> None:
-            config = replace(CONFIG, lake=str(home / "lake"), landing=str(home / "landing"))
+            config = replace(CONFIG, lake=str(home / "lake"), landing=str(home / "landing"), site=str(home / "site"))
             made = landed(config, dataset)
             prepare(spark, config, dataset)
-            process_day(spark, config, dataset, DAY, "first", site=home / "site")
+            process_day(spark, config, dataset, DAY, "first")
             (home / "made").write_bytes(pickle.dumps(made))
 
         return kept(tmp_path_factory, f"whole-day-{dataset.name}", make)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import doctest
 import importlib
 import pkgutil
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pipeline
+from pipeline.cli import _parser, main
 from pipeline.datasets import DATASETS
 from pipeline.datasets.page import page
 from pipeline.query.check import check
@@ -26,6 +29,12 @@ MODULES = [
     if not module.name.startswith(COMPILED)
 ]
 QUERIES = sorted((ROOT / "queries").rglob("*.query"))
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(ROOT.glob("[!.]*/README.md")),
+]
 
 
 def fences(file: Path) -> list[tuple[int, str]]:
@@ -93,3 +102,55 @@ def test_every_reserved_word_is_on_the_language_page() -> None:
     listed = re.search(r"^- Reserved, .*?: `([A-Z\s]+)`", page, re.MULTILINE)
     assert listed
     assert set(listed[1].split()) == RESERVED - {"GROUP-BY"}  # which is GROUP - BY to anyone who reads
+
+
+def code(text: str) -> list[str]:
+    """What a page shows as code: spans, and the lines of blocks."""
+    blocks = re.findall(r"^```(?:console)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
+    return [*spans, *(line.removeprefix("$ ") for block in blocks for line in block.splitlines())]
+
+
+def commands(program: str) -> list[Any]:
+    """The calls of a program on all pages, in words, each with its page."""
+    return [
+        pytest.param(words, id=f"{page.relative_to(ROOT)}: {' '.join(words)}")
+        for page in PAGES
+        for call in code(page.read_text("utf-8"))
+        for part in re.split(r"&&|;", call)
+        if (words := part.strip().partition("  ")[0].split()) and words[0] == program and len(words) > 1
+    ]
+
+
+@pytest.mark.parametrize("words", commands("trends"))
+def test_a_command_on_a_page_is_there_with_its_options(words: list[str]) -> None:
+    (subparsers,) = (action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
+    assert words[1] in subparsers.choices
+    options = {option for action in subparsers.choices[words[1]]._actions for option in action.option_strings}
+    for parser in nested(subparsers.choices[words[1]]):
+        options |= {option for action in parser._actions for option in action.option_strings}
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
+
+
+def nested(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """The parsers of a command's own commands."""
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return [one for action in found for one in action.choices.values()]
+
+
+@pytest.mark.parametrize("words", commands("make"))
+def test_a_target_on_a_page_is_there(words: list[str]) -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert next(word for word in words[1:] if "=" not in word) in targets
+
+
+def test_the_first_example_prints_what_it_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = re.search(
+        r"^```console\n\$ trends (run [^\n]*)\n(.*?)^```$", PAGES[0].read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert found
+    monkeypatch.chdir(ROOT)
+    assert main(found[1].split()) == 0
+    assert capsys.readouterr().out == found[2]

@@ -58,8 +58,8 @@ QUERIES = Param(
 def nights(first_day: date) -> dict[str, Any]:
     """The schedule of a DAG over daily intervals.
 
-    From `TRENDS_START` on every night is run, those too that an outage left out. Without it, last night and those
-    after: nobody wants the nights since a dataset's first day because Airflow was started.
+    From `TRENDS_START` on every night is run, those too that an outage left out or that waited for others. Without it,
+    the last one only, whenever Airflow looks: nobody wants the nights since a dataset's first day.
     """
     text = os.environ.get("TRENDS_START", "").strip()
     start = datetime.combine(date.fromisoformat(text) if text else first_day, time(), UTC)

@@ -29,7 +29,8 @@ def with_rows(spark: SparkSession, answer: Answer, found: Any) -> Answer:
     """An answer with these rows, which are its own, where they are few."""
     if found.num_rows > FEW:
         return answer
-    return replace(answer, few=found, rows=spark.createDataFrame(found))
+    # Of no rows, Spark Connect makes no frame.
+    return replace(answer, few=found, rows=spark.createDataFrame(found) if found.num_rows else answer.rows)
 
 
 def staged(system: fs.FileSystem, folder: str, number: int, question: Question) -> Any:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     from pipeline.datasets.declaration import Dataset
 
-SITE = Path("site/quality")
+
+def pages(config: Config) -> Path:
+    """Where the pages of the checks go."""
+    return Path(config.site) / "quality"
 
 
 def check(
@@ -42,7 +45,6 @@ def check(
     quarantined: int = 0,
     also: Sequence[Result] = (),
     sensitive: Sequence[str] = (),
-    site: Path = SITE,
     suites: Path = FOLDER,
 ) -> Report:
     """Run a table's suite on its staged frame; the caller decides what a critical failure stops.
@@ -69,7 +71,7 @@ def check(
     results = (*theirs, *results)
     is_again = any((old.landing_date, old.table_name, old.run_id) == (day, table_name, run_id) for old in past)
     write(spark, config, results, again=is_again)
-    return Report(results, write_page(site, subject, validation, results, Report(results).state))
+    return Report(results, write_page(pages(config), subject, validation, results, Report(results).state))
 
 
 def _reason(waived: Mapping[tuple[date, str], str], day: date, result: Result) -> str | None:

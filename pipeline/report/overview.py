@@ -18,6 +18,7 @@ from pipeline.report.subjects import Subject
 
 NIGHTS = 14
 MOST_ALERTS = 40
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def _late(datasets: Sequence[tuple[str, Freshness]], queries: Sequence[QueryLine
     late = [line for line in queries if line.freshness.state == freshness.LATE]
     for missing, lines in by_key(late, lambda line: line.freshness.missing).items():
         text = f"{_named(lines)} not published: {lines[0].freshness.text}"
-        detail = f"{_some(lines)}: trends backfill QUERY {_days_of(missing)} --only-missing"
+        detail = f"trends backfill {_some(lines)} {_days_of(missing)} --only-missing"
         yield Alert("warned", text, detail, _page(lines))
 
 
@@ -172,7 +173,7 @@ def _stale(queries: Sequence[QueryLine]) -> Iterator[Alert]:
     by_day = by_key(stale, lambda pair: (pair[0].interval_date, pair[0].reason))
     for (day, reason), pairs in sorted(by_day.items(), reverse=True):
         lines = [line for _, line in pairs]
-        detail = f"{_some(lines)}: trends backfill QUERY --from {day} --changed"
+        detail = f"trends backfill {_some(lines)} --from {day} --changed"
         yield Alert("warned", f"{_named(lines)} stale on {day}: {reason}", detail, _page(lines))
 
 
@@ -185,8 +186,8 @@ def _named(lines: Sequence[QueryLine]) -> str:
 
 
 def _some(lines: Sequence[QueryLine]) -> str:
-    names = [line.subject.title for line in lines]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    """As a command takes them; of many, all, since it leaves alone what is up to date."""
+    return " ".join(line.subject.title for line in lines) if len(lines) <= MOST_NAMED else "all"
 
 
 def _page(lines: Sequence[QueryLine]) -> str:

@@ -1,4 +1,6 @@
-"""The secrets of an installation: generated once, kept in a file of `NAME=value` lines that only its owner can read.
+"""What is an installation's own: its secrets and its first night, in a file of `NAME=value` lines for its owner alone.
+
+Each is generated once, and kept.
 
 `python -m pipeline.services.secrets_file .env` makes the one that `docker-compose.yml` reads.
 """
@@ -10,6 +12,7 @@ import os
 import secrets
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 ADMIN_PASSWORD = "AIRFLOW_ADMIN_PASSWORD"
@@ -18,7 +21,10 @@ JWT_SECRET = "AIRFLOW_JWT_SECRET"
 SESSION_KEY = "AIRFLOW_SESSION_KEY"
 POSTGRES_PASSWORD = "POSTGRES_PASSWORD"
 SPARK_TOKEN = "SPARK_CONNECT_TOKEN"
-NAMES = (ADMIN_PASSWORD, FERNET_KEY, JWT_SECRET, SESSION_KEY, POSTGRES_PASSWORD, SPARK_TOKEN)
+SECRETS = (ADMIN_PASSWORD, FERNET_KEY, JWT_SECRET, SESSION_KEY, POSTGRES_PASSWORD, SPARK_TOKEN)
+# From here on, Airflow makes up for nights that an outage left out; told of none, it takes the last alone.
+FIRST_NIGHT = "TRENDS_START"
+NAMES = (*SECRETS, FIRST_NIGHT)
 # Spark takes a token over a network with TLS only; there the services' own network keeps others out.
 COMPOSE = tuple(name for name in NAMES if name != SPARK_TOKEN)
 
@@ -43,6 +49,8 @@ def _values(text: str) -> dict[str, str]:
 def _new(name: str) -> str:
     if name == FERNET_KEY:  # 32 bytes in the alphabet of Fernet
         return base64.urlsafe_b64encode(os.urandom(32)).decode()
+    if name == FIRST_NIGHT:
+        return str(datetime.now(UTC).date() - timedelta(days=1))
     return secrets.token_urlsafe(12 if name == ADMIN_PASSWORD else 32)
 
 
@@ -60,7 +68,7 @@ def main(arguments: list[str]) -> int:
     file = Path(arguments[0])
     before = _values(file.read_text("utf-8")) if file.exists() else {}
     made = [name for name in load(file, COMPOSE) if not before.get(name)]
-    print(f"{file}: {'generated ' + ', '.join(made) if made else 'has every secret already'}")
+    print(f"{file}: {'generated ' + ', '.join(made) if made else 'has everything already'}")
     return 0
 
 

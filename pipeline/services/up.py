@@ -18,6 +18,7 @@ from pipeline.services.down import stop_all
 from pipeline.services.place import Place, State
 from pipeline.services.ports import LOOPBACK, free_port, listens
 from pipeline.services.processes import Service, last_lines, log_of, marked, start
+from pipeline.services.secrets_file import FIRST_NIGHT
 from pipeline.spark import address
 
 PATIENCE = 300.0  # seconds that a service may take to get ready; a busy machine takes ten times those of an idle one
@@ -59,6 +60,7 @@ class _Start:
                 self.database_port, self.secrets[secrets_file.POSTGRES_PASSWORD]
             ),
             f"AIRFLOW_CONN_{airflow.CONNECTION.upper()}": self.state.spark,
+            FIRST_NIGHT: os.environ.get(FIRST_NIGHT) or self.secrets[FIRST_NIGHT],
             # A browser follows no link from Airflow's pages to a file.
             "TRENDS_SITE_URL": self.state.site,
             "TRENDS_SPARK_UI": self.state.spark_pages,

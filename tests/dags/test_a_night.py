@@ -63,7 +63,7 @@ def test_a_night(
     monkeypatch.setattr(few, "FEW", -1)
     other = replace(lake, lake=str(tmp_path / "other"))
     prepare(spark, other, STOCK)
-    process_day(spark, other, STOCK, MONDAY, "other", site=tmp_path / "other-site")
+    process_day(spark, other, STOCK, MONDAY, "other")
     questions = [nights.question(other, STOCK, name) for name in NAMES]
     gold.prepare(spark, other, questions)
     answer_interval(spark, other, questions, MONDAY, "other")

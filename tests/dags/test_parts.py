@@ -49,6 +49,17 @@ def test_they_are_there(bag: DagBag) -> None:
         assert all(f"`{step}`" in (dag.doc_md or "") or f".{step}`" in (dag.doc_md or "") for step in steps), dag.dag_id
 
 
+def test_a_task_has_an_end_unless_it_waits(bag: DagBag) -> None:
+    """Waiting takes up to a month."""
+    endless = {
+        (dag.dag_id.partition("_")[0], one.task_id)
+        for dag in bag.dags.values()
+        for one in dag.task_dict.values()
+        if one.execution_timeout is None
+    }
+    assert endless == {("ingest", "landing"), ("trends", "wait")}
+
+
 def test_they_import_little(airflow_home: Path) -> None:
     """Airflow reads them all the time, so nothing that is large."""
     done = subprocess.run(
@@ -129,6 +140,7 @@ def test_a_failure_and_the_digest_are_posted(bag: DagBag, lake: Config, posted: 
     (made,) = posted
     assert made["kind"] == "digest"
     assert any("wrong.query:2:1" in line for line in made["failed"])
+    assert "wrong: something is wrong with this query" in (Path(lake.site) / "index.html").read_text()
 
 
 def test_a_webhook_that_does_not_answer_fails_nothing(bag: DagBag, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_a_new_dataset_reaches_silver(tide: Dataset, spark: SparkSession, config
     folder.mkdir(parents=True)
     (folder / "levels.csv").write_text(LEVELS)
     prepare(spark, config, tide)
-    interval = process_day(spark, config, tide, date(2030, 1, 2), "run", site=tmp_path / "site")
+    interval = process_day(spark, config, tide, date(2030, 1, 2), "run")
     assert (interval.source_rows, interval.silver_rows, interval.duplicates) == (5, 2, 1)
     assert interval.reasons == {"level: not a number": 1, "wrong number of columns": 1}
     events = delta.read(spark, config, silver(tide)).orderBy("time").select("type", "gauge", "level").collect()

@@ -30,6 +30,7 @@ from tests.quality import samples
 from tests.small_lake import RIDES
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
 NEGATIVE = "silver.taxi.fare_not_negative"
@@ -43,7 +44,6 @@ def site(tmp_path: Path) -> Path:
 def checked(
     spark: SparkSession,
     config: Config,
-    site: Path,
     rows: samples.Rows,
     table_name: str = "silver.taxi",
     run_id: str = "run 1",
@@ -54,7 +54,7 @@ def checked(
     name = table_name.partition(".")[2]
     frame = samples.frame_of(spark, table_name, rows)
     facts = {"formats": {samples.file_of(name): samples.FILES[name]}, "source_rows": len(rows)} | options
-    return check(spark, config, DATASETS[name], day, table_name, frame, run_id, site=site, **facts)
+    return check(spark, config, DATASETS[name], day, table_name, frame, run_id, **facts)
 
 
 def bad_fares(count: int = 30) -> samples.Rows:
@@ -75,10 +75,10 @@ def few_checks(folder: Path, table_name: str, *names: str) -> Path:
     return folder
 
 
-def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site: Path, tmp_path: Path) -> None:
+def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, tmp_path: Path) -> None:
     spark = any_spark
     few = few_checks(tmp_path / "suites", "silver.taxi", "fare_not_negative", "ride_present")
-    report = checked(spark, config, site, bad_fares(), suites=few)
+    report = checked(spark, config, bad_fares(), suites=few)
     with pytest.raises(QualityError) as told:
         report.raise_on_critical()
     assert str(told.value).splitlines()[:3] == [
@@ -90,9 +90,9 @@ def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site:
     assert f"trends quality waive {NEGATIVE} --date 2019-01-15" in str(told.value)
 
     # The same run again replaces its rows, and only these.
-    checked(spark, config, site, bad_fares(), suites=few)
+    checked(spark, config, bad_fares(), suites=few)
     next_day = samples.DAY + timedelta(days=1)
-    checked(spark, config, site, samples.good_rows("silver.taxi"), run_id="run 2", day=next_day, suites=few)
+    checked(spark, config, samples.good_rows("silver.taxi"), run_id="run 2", day=next_day, suites=few)
     stored = {(row["landing_date"], row["run_id"], row["expectation"]) for row in _stored(spark, config)}
     assert len(stored) == len(_stored(spark, config)) == 2 * len(report.results)
 
@@ -110,7 +110,7 @@ def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, site:
         (NEGATIVE, "free rides")
     ]
 
-    again = checked(spark, config, site, bad_fares(), run_id="run 3", suites=few)
+    again = checked(spark, config, bad_fares(), run_id="run 3", suites=few)
     again.raise_on_critical()
     assert again.state == "waived"
     assert again.warnings == [f"{NEGATIVE} waived: 30 rows, 75 % of 40 (free rides)"]
@@ -150,22 +150,20 @@ def _stored(spark: SparkSession, config: Config) -> list[Any]:
     return delta.read(spark, config, OPS_QUALITY).collect()
 
 
-def test_a_day_is_compared_with_those_before_it(
-    spark: SparkSession, config: Config, site: Path, tmp_path: Path
-) -> None:
+def test_a_day_is_compared_with_those_before_it(spark: SparkSession, config: Config, tmp_path: Path) -> None:
     few = few_checks(tmp_path / "suites", "silver.activity", "usual_rate", "rate_possible")
     rows = samples.good_rows("silver.activity")
-    first = checked(spark, config, site, rows, "silver.activity", suites=few)
+    first = checked(spark, config, rows, "silver.activity", suites=few)
     assert first.state == "passed"  # there is no history yet
     # A day that was stopped is no history.
     stopped = [row | {"rate": 300.0} for row in rows]
-    checked(spark, config, site, stopped, "silver.activity", day=samples.DAY + timedelta(days=1), suites=few)
+    checked(spark, config, stopped, "silver.activity", day=samples.DAY + timedelta(days=1), suites=few)
     fast = [row | {"rate": 150.0} for row in rows]
-    report = checked(spark, config, site, fast, "silver.activity", day=samples.DAY + timedelta(days=3), suites=few)
+    report = checked(spark, config, fast, "silver.activity", day=samples.DAY + timedelta(days=3), suites=few)
     report.raise_on_critical()
     assert report.warnings == ["silver.activity.usual_rate warned: 150.0"]
     # What was published with a warning is history too: the same again is usual.
-    later = checked(spark, config, site, fast, "silver.activity", day=samples.DAY + timedelta(days=4), suites=few)
+    later = checked(spark, config, fast, "silver.activity", day=samples.DAY + timedelta(days=4), suites=few)
     assert later.state == "passed"
 
 
@@ -176,9 +174,9 @@ def test_no_output_shows_who_it_was(spark: SparkSession, config: Config, site: P
     (suites / "silver.taxi.json").write_text(_suite(*(_short(name) for name in columns), _distinct("driver")))
     (suites / "bronze.taxi.json").write_text(_suite(_short("raw")))
     reports = [
-        checked(spark, config, site, samples.good_rows("silver.taxi"), suites=suites),
-        checked(spark, config, site, samples.good_rows("bronze.taxi"), "bronze.taxi", suites=suites),
-        checked(spark, config, site, samples.good_rows("silver.activity")[:1], "silver.activity"),
+        checked(spark, config, samples.good_rows("silver.taxi"), suites=suites),
+        checked(spark, config, samples.good_rows("bronze.taxi"), "bronze.taxi", suites=suites),
+        checked(spark, config, samples.good_rows("silver.activity")[:1], "silver.activity"),
     ]
     assert [result.success for result in reports[0].results + reports[1].results] == [False] * 5
     messages = []
@@ -240,9 +238,19 @@ def test_pages_are_kept_apart_and_bounded(spark: SparkSession, site: Path, tmp_p
     assert "http" not in index + (site / "quality.css").read_text() + (site / "quality.js").read_text()
 
 
-def test_a_missing_column_or_a_wrong_suite_is_told(spark: SparkSession, config: Config, site: Path) -> None:
+def test_pages_fit_a_phone(spark: SparkSession, config: Config, browser: Browser, tmp_path: Path) -> None:
+    few = few_checks(tmp_path / "suites", "silver.taxi", "fare_not_negative", "ride_present")
+    report = checked(spark, config, bad_fares(), run_id="scheduled__2019-01-16T00:00:00+00:00", suites=few)
+    assert report.page is not None
+    for file in (report.page, Path(config.site) / "quality" / "index.html"):
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.goto(file.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, file
+
+
+def test_a_missing_column_or_a_wrong_suite_is_told(spark: SparkSession, config: Config) -> None:
     frame = samples.frame_of(spark, "silver.stock", samples.good_rows("silver.stock")).drop("volume")
-    report = check(spark, config, DATASETS["stock"], samples.DAY, "silver.stock", frame, "run 1", site=site)
+    report = check(spark, config, DATASETS["stock"], samples.DAY, "silver.stock", frame, "run 1")
     found = {result.expectation: result for result in report.results}["silver.stock.volume_present"]
     assert (found.state, found.observed) == ("failed", 'Error: The column "volume" in BatchData does not exist.')
     assert report.page is not None

@@ -56,7 +56,8 @@ def test_the_overview_says_what_needs_somebody(site: Path) -> None:
     assert "silver.taxi" not in text  # it was waived
     assert "stock: 2030-01-09 missing trends ingest stock --from 2030-01-09" in text
     assert "taxi: 2 days missing trends ingest taxi --from 2030-01-08 --to 2030-01-09" in text
-    assert "falling is stale on 2030-01-08: its events changed" in text
+    stale = "falling is stale on 2030-01-08: its events changed"
+    assert f"{stale} trends backfill falling --from 2030-01-08 --changed" in text
     assert "stale on 2030-01-07" not in text
     assert "broken: something is wrong with this query" in text
     assert "2030-01-08: 1 event changed, in 1 window" in text
@@ -77,6 +78,9 @@ def test_an_empty_lake_has_a_site(config: Config, tmp_path: Path) -> None:
     out = tmp_path / "data" / "site"  # the folder of compose, which has the name of one of its own
     assert build(config, out, Path("nowhere"), benchmarks=Path("nowhere")).errors == {}
     assert "Nothing was ingested yet" in words(out / "index.html")
+    # Nothing was well, either.
+    assert "every day is complete" not in words(out / "index.html")
+    assert "Every check passed" not in words(out / "quality.html")
     assert "Nothing was compared yet" in words(out / "engines.html")
     assert "No table has been checked yet" in words(out / "quality.html")
 
@@ -265,7 +269,7 @@ def test_the_command(
     assert main(["report", "--lake", config.lake]) == 0
     told = capsys.readouterr()
     assert "queries: 4" in told.out
-    assert "open site/index.html" in told.out
+    assert f"open {queries.parent / 'site' / 'index.html'}" in told.out
     assert "queries/broken.html: queries/stock/broken.query:2:1" in told.err
     assert (queries.parent / "site/index.html").is_file()
 

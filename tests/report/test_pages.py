@@ -204,6 +204,17 @@ def test_pages_fit_a_phone_and_have_contrast_in_the_dark(opened: Open, name: str
                 assert (max(front, back) + 0.05) / (min(front, back) + 0.05) >= 4.5, (selector, colour)
 
 
+def test_answers_are_in_view_on_a_phone(opened: Open) -> None:
+    """Also one of 603 digits: nobody scrolls to the side for what the page is about."""
+    page = opened("queries/falling.html", width=390)
+    page.wait_for_function("document.querySelectorAll('#rows tbody tr').length === 6")
+    for cell in page.locator("#rows tbody td.number").all():
+        box = cell.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 390
+    assert texts(page, "#rows thead th")[:3] == ["window start", "sector", "count"]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_accessible(opened: Open, name: str) -> None:
     page = opened(name)

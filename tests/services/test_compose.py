@@ -40,10 +40,20 @@ def test_the_image_has_a_user_of_its_own() -> None:
     assert re.findall(r"^USER (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE) == ["10001"]
 
 
+@pytest.mark.parametrize("name", [name for name, service in SERVICES.items() if service["image"] == OURS])
+def test_code_may_be_unpacked_to_be_loaded(name: str) -> None:
+    """Snappy's library, with which Spark writes and reads Parquet; Docker mounts a tmpfs noexec unless told."""
+    assert [mount for mount in SERVICES[name]["tmpfs"] if mount.startswith("/tmp:") and "exec" in mount[5:].split(",")]
+
+
 @every_service
 def test_ports_are_this_machines(name: str) -> None:
     for port in SERVICES[name].get("ports", ()):
         assert port.startswith("127.0.0.1:")
+
+
+def test_the_image_is_built_once() -> None:
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["prepare"]
 
 
 def test_images_are_pinned() -> None:
@@ -63,6 +73,10 @@ def test_secrets_are_never_defaulted() -> None:
 @every_service
 def test_a_service_says_whether_it_is_well(name: str) -> None:
     assert ("healthcheck" in SERVICES[name]) == (name != "prepare")  # which ends
+
+
+def test_postgres_is_well_once_others_can_reach_it() -> None:
+    assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
 
 
 @pytest.mark.parametrize("name", COMPONENTS)

@@ -55,7 +55,7 @@
         number(point.rate), number(point.stored, 12), point.memory === null ? "" : number(point.memory / 1e6),
         number(point.log10), { true: "yes", false: "no" }[point.agrees] ?? "", point.reason ?? "",
       ]);
-    trends.fill(document.getElementById("points"), header, rows, new Set([0, 3, 4, 5, 6, 7]));
+    trends.fill(document.getElementById("points"), header, rows, new Set([0, 3, 4, 5, 6, 7]), new Set([9]));
   }
 
   select.addEventListener("change", draw);

@@ -63,8 +63,9 @@ window.trends = (() => {
     return made;
   }
 
-  function fill(table, header, rows, numbers = new Set()) {
-    const name = (at) => (numbers.has(at) ? { class: "number" } : {});
+  // `numbers` and `words`: the columns of numbers, and of sentences, which are given room.
+  function fill(table, header, rows, numbers = new Set(), words = new Set()) {
+    const name = (at) => (numbers.has(at) ? { class: "number" } : words.has(at) ? { class: "words" } : {});
     const head = element("tr");
     head.append(...header.map((text, at) => element("th", text, { scope: "col", ...name(at) })));
     table.tHead.replaceChildren(head);
