@@ -54,7 +54,7 @@ class SlidingAggregation:
         most = self._most_within(self.overlap * window.slide)
         self.slots = _rounded(min(self.overlap, most))
         # A slot's trends are forgotten when the era is over in which its window ends.
-        self.most = self._most_within(2 * self.overlap * window.slide)
+        self.most = self._most_within((1 + kernel.ERA) * self.overlap * window.slide)
         self.states = len(query.automaton.states)
 
     def rows(self) -> list[Row]:

@@ -1,6 +1,6 @@
 """Fenwick trees over the keys of an era: as fenwick.py has them, for windows that slide over a partition.
 
-An era is about as long as a window. Its trees have a cell a key that its own events have, or that trends of windows
+An era is as long as some windows. Its trees have a cell a key that its own events have, or that trends of windows
 which are still open have: what is stored for these goes on into the next era's trees.
 """
 

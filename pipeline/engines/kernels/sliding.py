@@ -34,6 +34,8 @@ from pipeline.events import Array
 # are of windows that are over, and still to be cleared.
 PART, AT, END, ERA_END, PANE, PANE_END, SLOT, OVER, OLDEST, NEWEST, WINDOW, WINDOW_END, WAITING, PEAK, ROWS = range(15)
 
+ERA = 2  # windows long: making trees costs as much as some of the events, but those of many keys are deep
+
 
 class Plan(NamedTuple):
     """What the loop reads: the events, what they can be bound to, and the windows."""
@@ -82,10 +84,10 @@ def begin_partition(p: Plan, k: Work) -> None:
 
 
 def next_era(p: Plan, x: Keys, t: Eras, k: Work, n: Sums) -> None:
-    """Make trees for the events of about a window's length."""
+    """Make trees for the events of about two windows' length."""
     r = k.register
     at = r[AT]
-    stop = (p.place[at] // p.slide + p.overlap) * p.slide
+    stop = (p.place[at] // p.slide + ERA * p.overlap) * p.slide
     end = at
     while end < r[END] and p.place[end] < stop:
         end += 1
