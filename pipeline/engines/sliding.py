@@ -15,7 +15,7 @@ from pipeline.engines.kernels import sliding as kernel
 from pipeline.engines.kernels.eras import TABLE, Eras
 from pipeline.engines.kernels.sase import SUM
 from pipeline.engines.kernels.status import GROW
-from pipeline.engines.kernels.sums import ALARM, Sums
+from pipeline.engines.kernels.sums import ALARM, AT_ONCE, Sums
 from pipeline.engines.lookups import Lookups, by_state, make_keys, make_lookups
 from pipeline.engines.measures import Measures
 from pipeline.engines.stream import Stream
@@ -51,8 +51,10 @@ class SlidingAggregation:
         window = stream.window
         assert window.slide is not None
         self.overlap = -(-window.within // window.slide)
-        self.most = self._most_within(self.overlap * window.slide)
-        self.slots = _rounded(min(self.overlap, self.most))
+        most = self._most_within(self.overlap * window.slide)
+        self.slots = _rounded(min(self.overlap, most))
+        # A slot's trends are forgotten when the era is over in which its window ends.
+        self.most = self._most_within((1 + kernel.ERA) * self.overlap * window.slide)
         self.states = len(query.automaton.states)
 
     def rows(self) -> list[Row]:
@@ -106,8 +108,7 @@ class SlidingAggregation:
         self.keys, _ = make_keys(lookups, self.stream)
         self.plan = self._make_plan(lookups)
         waiting = int(self.plan.member.sum(axis=1).max(initial=0)) * self._most_at_once()
-        in_era = self._most_within(2 * self.overlap * self.plan.slide) + waiting
-        self.eras = self._make_eras(in_era)
+        self.eras = self._make_eras(self.most + waiting)
         cells = 2 * self.eras.cells + waiting + 2
         parts = 1 + len(self.measures.kinds)
         digit_size = max((len(column.limbs) for column in self.measures.sums), default=0)
@@ -207,8 +208,8 @@ class SlidingAggregation:
 
 
 def _rounded(slots: int) -> int:
-    """More slots, which no loop over all of them is slower for."""
-    return slots if slots < VECTOR else -(-slots // VECTOR) * VECTOR
+    """More slots, so that some are cleared at once, and so many that no loop over all of them is slower for it."""
+    return -(-(slots + AT_ONCE - 1) // VECTOR) * VECTOR
 
 
 def _aligned(rows: int, columns: int) -> Array:

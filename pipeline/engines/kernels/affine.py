@@ -262,4 +262,4 @@ HELPERS = (
     walk,
     give_result,
 )
-INLINED = (add_sources, step_time)
+INLINED = (begin_cells, add_sources, step_time, walk, give_result)

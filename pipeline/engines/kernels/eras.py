@@ -1,6 +1,6 @@
 """Fenwick trees over the keys of an era: as fenwick.py has them, for windows that slide over a partition.
 
-An era is about as long as a window. Its trees have a cell a key that its own events have, or that trends of windows
+An era is as long as some windows. Its trees have a cell a key that its own events have, or that trends of windows
 which are still open have: what is stored for these goes on into the next era's trees.
 """
 
@@ -20,7 +20,7 @@ from pipeline.engines.kernels.fenwick import (
     read,
     sort_distinct,
 )
-from pipeline.engines.kernels.sums import Sums, add_all, clear_slot, empty, subtract_all, trim_all
+from pipeline.engines.kernels.sums import Sums, add_all, clear_slot, clear_slots, empty, subtract_all, trim_all
 from pipeline.events import Array
 
 # Of a lookup's trees: the first cell, how many there are, the least key, how many keys there are from it to the
@@ -204,6 +204,14 @@ def forget_slot(x: Keys, t: Eras, n: Sums, slot: int) -> None:
             clear_slot(n, cell, slot)
 
 
+def forget_slots(x: Keys, t: Eras, n: Sums, low: int) -> None:
+    """Forget the trends of as many slots as are cleared at once."""
+    for lookup in range(len(x.lookup)):
+        first = t.tree[lookup, FIRST]
+        for cell in range(first, first + t.tree[lookup, SIZE]):
+            clear_slots(n, cell, low)
+
+
 def forget_all(x: Keys, t: Eras, n: Sums) -> None:
     """Forget all trends."""
     for lookup in range(len(x.lookup)):
@@ -223,6 +231,7 @@ HELPERS = (
     sort_keys,
     begin_era,
     forget_slot,
+    forget_slots,
     forget_all,
 )
 INLINED = (rank, one_code, keep, find)

@@ -1,7 +1,8 @@
 """Sliding windows over one traversal: an event finds the trends that it extends, for all of its windows at once.
 
 An aggregate has a slot a SLIDE in which trends of open windows start. They are in the window that begins with it, and
-in those before it that are not over yet. When that window is over the slot is free for a later one.
+in those before it that are not over yet. When that window is over the slot is free for a later one: it is cleared with
+others, since the words of several slots stand side by side. Until then it is no part of any row.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipeline.engines.kernels.cells import Weights
-from pipeline.engines.kernels.eras import Eras, begin_era, find, forget_all, forget_slot, keep
+from pipeline.engines.kernels.eras import Eras, begin_era, find, forget_all, forget_slot, forget_slots, keep
 from pipeline.engines.kernels.fenwick import Keys
 from pipeline.engines.kernels.status import DONE, DRAIN, GROW, MORE
 from pipeline.engines.kernels.sums import (
+    AT_ONCE,
     LARGEST,
     Sums,
     add,
@@ -20,6 +22,7 @@ from pipeline.engines.kernels.sums import (
     add_one,
     add_times,
     clear_slot,
+    clear_slots,
     empty,
     lacks_digits,
     settle_sum,
@@ -27,8 +30,11 @@ from pipeline.engines.kernels.sums import (
 )
 from pipeline.events import Array
 
-# Registers. Slots have the numbers from OLDEST up to NEWEST, modulo how many there are.
-PART, AT, END, ERA_END, PANE, PANE_END, SLOT, OLDEST, NEWEST, WINDOW, WINDOW_END, WAITING, PEAK, ROWS = range(14)
+# Registers. Slots have the numbers from OLDEST up to NEWEST, modulo how many there are; those from OVER up to OLDEST
+# are of windows that are over, and still to be cleared.
+PART, AT, END, ERA_END, PANE, PANE_END, SLOT, OVER, OLDEST, NEWEST, WINDOW, WINDOW_END, WAITING, PEAK, ROWS = range(15)
+
+ERA = 2  # windows long: making trees costs as much as some of the events, but those of many keys are deep
 
 
 class Plan(NamedTuple):
@@ -78,17 +84,30 @@ def begin_partition(p: Plan, k: Work) -> None:
 
 
 def next_era(p: Plan, x: Keys, t: Eras, k: Work, n: Sums) -> None:
-    """Make trees for the events of about a window's length."""
+    """Make trees for the events of about two windows' length."""
     r = k.register
     at = r[AT]
-    stop = (p.place[at] // p.slide + p.overlap) * p.slide
+    stop = (p.place[at] // p.slide + ERA * p.overlap) * p.slide
     end = at
     while end < r[END] and p.place[end] < stop:
         end += 1
     r[ERA_END] = end
+    for number in range(r[OVER], r[OLDEST]):  # so that they do not grow until their slots are used again
+        forget_slot(x, t, n, number % n.slots)
     if r[WAITING] > 0:  # where windows are measured in events, a time may go on
         at = k.waiting_event[0]
     r[PEAK] = max(r[PEAK], begin_era(x, t, n, p.symbol, p.member, at, end, r[OLDEST] == r[NEWEST]))
+
+
+def clear_over(x: Keys, t: Eras, k: Work, n: Sums) -> None:
+    """Forget the trends of the slots whose windows were over first, so that these can be used again."""
+    r = k.register
+    low = r[OVER] % n.slots
+    forget_slots(x, t, n, low)
+    clear_slots(n, k.result, low)
+    for number in range(r[WAITING]):
+        clear_slots(n, k.event_cell + number, low)
+    r[OVER] += AT_ONCE
 
 
 def close_windows(p: Plan, x: Keys, t: Eras, k: Work, n: Sums, place: int) -> int:
@@ -99,30 +118,31 @@ def close_windows(p: Plan, x: Keys, t: Eras, k: Work, n: Sums, place: int) -> in
         row = r[ROWS]
         if row == len(k.row_window):
             return DRAIN
+        for number in range(r[OVER], r[OLDEST]):
+            clear_slot(n, k.result, number % n.slots)
         if total(n, k.result, k.row_digits[row]):
             k.row_part[row] = r[PART]
             k.row_window[row] = r[WINDOW]
             r[ROWS] += 1
-        slot = r[OLDEST] % n.slots
-        if k.pane[slot] == r[WINDOW]:
+        if k.pane[r[OLDEST] % n.slots] == r[WINDOW]:
             r[OLDEST] += 1
             if r[OLDEST] == r[NEWEST]:
                 forget_all(x, t, n)
+                for number in range(r[WAITING]):
+                    empty(n, k.event_cell + number)
                 empty(n, k.result)
-            else:
-                forget_slot(x, t, n, slot)
-                clear_slot(n, k.result, slot)
-            for number in range(r[WAITING]):
-                clear_slot(n, k.event_cell + number, slot)
+                r[OVER] = r[OLDEST] // AT_ONCE * AT_ONCE
         r[WINDOW] += 1
     r[WINDOW] = max(r[WINDOW], end)
     r[WINDOW_END] = r[WINDOW] * p.slide + p.within
     return MORE
 
 
-def begin_pane(p: Plan, k: Work, place: int) -> None:
-    """Go on to the SLIDE that a place is in; it has no slot yet."""
+def begin_pane(p: Plan, x: Keys, t: Eras, k: Work, n: Sums, place: int) -> None:
+    """Go on to the SLIDE that a place is in; it has no slot yet, but there is one for it."""
     r = k.register
+    if r[NEWEST] - r[OVER] == n.slots:
+        clear_over(x, t, k, n)
     r[PANE] = place // p.slide
     r[PANE_END] = (r[PANE] + 1) * p.slide
     r[SLOT] = -1
@@ -205,7 +225,7 @@ def aggregate(p: Plan, x: Keys, t: Eras, k: Work, n: Sums, w: Weights, steps: in
         if at == r[ERA_END]:
             next_era(p, x, t, k, n)
         if place >= r[PANE_END]:
-            begin_pane(p, k, place)
+            begin_pane(p, x, t, k, n, place)
         for state in range(len(p.first)):
             if p.member[p.symbol[at], state]:
                 extend(p, x, t, k, n, w, at, state)
@@ -215,6 +235,7 @@ def aggregate(p: Plan, x: Keys, t: Eras, k: Work, n: Sums, w: Weights, steps: in
 
 HELPERS = (
     begin_partition,
+    clear_over,
     next_era,
     close_windows,
     begin_pane,

@@ -14,6 +14,7 @@ from pipeline.events import Array
 
 LARGEST, ALARM = 0, 1  # registers: the most digits in use, and how many ask for more room
 WORD = 63  # bits of a machine word besides its sign
+AT_ONCE = 4  # slots side by side that are cleared at once, of which there is a whole number
 
 
 class Sums(NamedTuple):
@@ -146,6 +147,15 @@ def clear_slot(n: Sums, a: int, slot: int) -> None:
             n.digits[block, digit * n.slots + slot] = 0
 
 
+def clear_slots(n: Sums, a: int, low: int) -> None:
+    """Forget the trends of as many slots of an aggregate as are cleared at once."""
+    for block in range(a * n.parts, (a + 1) * n.parts):
+        for digit in range(n.size[block]):
+            words = n.digits[block, digit * n.slots + low : (digit + 1) * n.slots]
+            for at in range(AT_ONCE):
+                words[at] = 0
+
+
 def total(n: Sums, a: int, digits: Array) -> bool:
     """Write down what the slots of an aggregate add up to, part by part, settled; whether there is a trend."""
     room = len(digits) // n.parts
@@ -180,6 +190,7 @@ HELPERS = (
     settle_sum,
     trim_all,
     clear_slot,
+    clear_slots,
     total,
 )
-INLINED = (lacks_digits, empty, add, add_all, add_one)
+INLINED = (lacks_digits, empty, add, add_all, add_one, clear_slots)

@@ -116,3 +116,4 @@ def most_within(key: Array, place: Array, within: int, register: Array, steps: i
 
 
 HELPERS = (start_and_stop, next_window, give_row)
+INLINED = (start_and_stop, next_window, give_row)  # so that the many arrays are not handed on for every window
