@@ -160,6 +160,30 @@ def test_closed_windows_are_forgotten_where_few_trends_start() -> None:
     assert run.sums.register[0] * run.sums.bits <= (1 + kernel.ERA) * 40 + run.sums.bits
 
 
+@pytest.mark.parametrize("slide", [1, 2])
+def test_windows_of_events_that_are_over_while_a_time_goes_on(slide: int) -> None:
+    """What waits for the time's end is no part of the later windows that have the slots by then."""
+    events = [Event(at // 45, "A", {"x": -at}) for at in range(135)]
+    text = f"RETURN COUNT(*) PATTERN A a+ WHERE a.x > NEXT(a).x WITHIN 6 events SLIDE {slide} events"
+    query, stream = prepared(text, events)
+    rows = sliding_rows(query, stream)
+    assert rows == in_blocks(query, stream)
+    # Trends of one event, and of one before and one after a time's end.
+    counts = {row.window_start: row.values[0] for row in rows}
+    assert (counts[0], counts[42]) == (6, 6 + 3 * 3)
+
+
+def test_a_time_goes_on_after_all_windows_of_a_partition_are_over() -> None:
+    places = [(0, "own")] * 8 + [(0, "other")] * 20 + [(0, "own")] * 2 + [(1, "own")] * 3
+    events = [Event(time, "A", {"x": -at, "g": g}) for at, (time, g) in enumerate(places)]
+    text = "RETURN g, COUNT(*) PATTERN A a+ WHERE [g] AND a.x > NEXT(a).x GROUP-BY g WITHIN 6 events SLIDE 1 events"
+    query, stream = prepared(text, events)
+    rows = sliding_rows(query, stream)
+    assert rows == in_blocks(query, stream)
+    # The last two and three events, and the pairs of both times.
+    assert (5 + 2 * 3,) in [row.values for row in rows if row.window_start == 27]
+
+
 def test_slots_are_for_times_with_events() -> None:
     """A window of a million slides, in which there are few events, has few slots."""
     events = [Event(time * 1000, "S", {"x": -time % 7}) for time in range(100)]
