@@ -102,6 +102,16 @@ def cut(
     return Cut(strategy, f"{reason}: columns are shuffled by key", cut_times(held, ends, slices), tasks)
 
 
+def spread_by(question: Question) -> tuple[str, ...]:
+    """The attributes by whose hash events are spread over buckets: those of a partition.
+
+    Where windows move with every event those of a group: a row is of all its partitions, at a time when any of them has
+    a trend that ends.
+    """
+    query = question.query
+    return query.group_by if question.reach.slide is None else query.keys
+
+
 def cut_times(held: Held, whole: Range, parts: int) -> tuple[Range, ...]:
     """Cut a range of time so that the parts hold about as many rows each, where files begin if these are many."""
     low, high = whole

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import delta
 from pipeline.aggregate import tasks
-from pipeline.aggregate.cut import Range, Strategy, cut, task_ranges
+from pipeline.aggregate.cut import Range, Strategy, cut, spread_by, task_ranges
 from pipeline.aggregate.partials import data_columns
 from pipeline.aggregate.reach import as_time
 from pipeline.aggregate.sample import events_a_pane
@@ -171,7 +171,7 @@ def _frame(spark: SparkSession, config: Config, work: Plan, read_version: int | 
     if shuffled:
         buckets = max(one.cut.buckets * len(one.cut.slices) for one in shuffled)
         frame = frame.repartitionById(buckets, F.col("bucket")).mapInArrow(tasks.joining(work), tasks.SCHEMA)
-        if any({*one.question.query.keys} != {*one.question.query.group_by} for one in shuffled):
+        if any({*spread_by(one.question)} != {*one.question.query.group_by} for one in shuffled):
             frame = frame.repartitionById(len(work.ranges), F.col("bucket")).mapInArrow(
                 tasks.adding(work), tasks.SCHEMA
             )

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.aggregate.columns import SilverTable, key_hash, needed_columns
-from pipeline.aggregate.cut import Cut, Range, Strategy
+from pipeline.aggregate.cut import Cut, Range, Strategy, spread_by
 from pipeline.aggregate.partials import Parts, collected, finished, gold_rows, in_parts, joined
 from pipeline.aggregate.scan import read_range
 from pipeline.aggregate.snapshot import DataFile
@@ -222,7 +222,7 @@ def _split(index: int, work: Work, table: SilverTable, rows: slice) -> Iterator[
     """The columns of some rows, by slice of time and hash of the key."""
     question, buckets = work.question, work.cut.buckets
     kept = SilverTable(table.relevant_rows(question, rows))
-    hashes = key_hash((kept.column(key) for key in question.query.keys), len(kept.time))
+    hashes = key_hash((kept.column(key) for key in spread_by(question)), len(kept.time))
     bucket = (hashes % np.uint64(buckets)).astype(np.int64)
     order = np.argsort(bucket, kind="stable")
     edges = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
@@ -249,7 +249,7 @@ def _together(work: Work, contents: Sequence[bytes], ends: Range, measured: _Mea
 def _handed_on(plan: Plan, number: int, parts: Parts) -> Iterator[Blob]:
     """Rows: finished where a group lies in one bucket, otherwise parts of them, to the task that adds them up."""
     question = plan.works[number].question
-    if {*question.query.keys} == {*question.query.group_by}:
+    if {*spread_by(question)} == {*question.query.group_by}:
         yield from _written(number, question, parts)
         return
     spread: dict[int, Parts] = defaultdict(dict)

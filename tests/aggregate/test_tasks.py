@@ -95,3 +95,16 @@ def test_questions_share_a_read_of_overlapping_files(tmp_path: Path) -> None:
     together = replace(alone[0], works=tuple(one.works[0] for one in alone))
     for number, one in enumerate(alone):
         assert answers(together, number) == answers(one) != []
+
+
+@pytest.mark.parametrize("group", ["", "GROUP-BY h"])
+def test_windows_that_move_are_of_all_partitions_of_a_group(group: str, tmp_path: Path) -> None:
+    """A trend of one partition ends while those of others are in the window: whichever tasks have these."""
+    asked = question(f"RETURN COUNT(*) PATTERN A WHERE [g] {group} WITHIN 10 seconds")
+    events = [Event(time, "A", {"x": 0, "y": 0, "g": time % 7, "h": "pq"[time % 2]}) for time in range(40)]
+    held = files(tmp_path, [events])
+    rows = as_oracle(asked, answers(plan(asked, "pane", held, Strategy.KEYS, (-100 * SECOND, 200 * SECOND), 3)))
+    # In each window, as many events as it has seconds, or half of them where these alternate between groups.
+    assert [row["COUNT(*)"] for row in rows] == [
+        min(at // (2 if group else 1) + 1, 5 if group else 10) for at in range(40)
+    ]

@@ -122,16 +122,14 @@ def test_failure_waiver_and_rerun(any_spark: SparkSession, config: Config, tmp_p
     assert results(spark, config, since=date(2019, 1, 17)) == []
 
 
-def test_engines_that_disagree_on_a_known_bad_day(
-    spark: SparkSession, config: Config, site: Path, tmp_path: Path
-) -> None:
+def test_engines_that_disagree_on_a_known_bad_day(spark: SparkSession, config: Config, tmp_path: Path) -> None:
     few = few_checks(tmp_path / "suites", "silver.taxi", "ride_present")
     unlike = Difference(0, 1, (), "COUNT(*)", ("pane", "sase"), ("1", "2"))
     found = Comparison(RIDES, samples.DAY, (), (unlike,), 1, 1)
 
     def report(run_id: str) -> Report:
         rows = samples.good_rows("silver.taxi")
-        return checked(spark, config, site, rows, run_id=run_id, suites=few, also=[found.result(run_id)])
+        return checked(spark, config, rows, run_id=run_id, suites=few, also=[found.result(run_id)])
 
     with pytest.raises(QualityError, match=r"gold\.rides\.engines_agree failed"):
         report("run 1").raise_on_critical()
