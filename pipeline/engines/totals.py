@@ -10,7 +10,7 @@ from pipeline.engines.kernels.numbers import BITS, MASK
 from pipeline.engines.measures import integers
 from pipeline.events import Array
 
-FEW_WORDS = 1 << 20  # of rows that wait until they are added up
+FEW_WORDS = 1 << 17  # of rows that wait until they are added up
 
 _Rows = tuple[Array, Array, Array, list[Array]]  # windows, groups, limbs, further columns
 
