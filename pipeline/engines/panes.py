@@ -17,7 +17,7 @@ from pipeline.engines.kernels.cells import Cells, add_trend
 from pipeline.engines.kernels.status import GROW
 from pipeline.engines.measures import Measures
 from pipeline.engines.stream import Stream, Window
-from pipeline.engines.windows import RowBuffer, changes, make_windows, most_within, row_buffer
+from pipeline.engines.windows import RowBuffer, changes, has_steps, make_windows, most_within, row_buffer
 from pipeline.events import Array
 from pipeline.query.checked import Query
 
@@ -168,9 +168,19 @@ def panes_pay(query: Query, stream: Stream) -> bool:
     span = int(stream.time.max() - stream.time.min()) + 1
     parts = len(stream.part_group)
     if window.slide is None:
-        overlap = min(size / parts, size / parts * window.within / span)
+        steps = _most_windows(query, stream) * min(size / parts, size / parts * window.within / span)
         panes = size
     else:
-        overlap = window.within / window.slide
+        steps = size * window.within / window.slide
         panes = min(size, parts * (span // pane_length(window) + 1))
-    return size * overlap > size * (1 + rows / 4) + panes * (200 + 25 * rows * nodes.count)
+    return steps > size * (1 + rows / 4) + panes * (200 + 25 * rows * nodes.count)
+
+
+def _most_windows(query: Query, stream: Stream) -> int:
+    """How many windows there may be where they move: one an event that may end a trend, or that leaves a sum."""
+    if has_steps(stream):
+        return len(stream)
+    ends = np.zeros(len(stream), bool)
+    for last in query.automaton.last:
+        ends |= stream.is_of(query.automaton.states[last])
+    return int(ends.sum())

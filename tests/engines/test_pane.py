@@ -89,6 +89,13 @@ def test_panes_where_windows_overlap_and_hold_much() -> None:
         assert panes_pay(query, fit_events(query, busy, "events").stream) is pays, text
 
 
+@pytest.mark.parametrize(("pattern", "pays"), [("SEQ(A, B)", False), ("SEQ(A, B, A)", True)])
+def test_windows_that_move_are_few_where_few_events_end_a_trend(pattern: str, pays: bool) -> None:
+    events = [Event(time, "B" if time % 50 == 0 else "A") for time in range(20_000)]
+    query = check(f"RETURN COUNT(*) PATTERN {pattern} WITHIN 2000 s")
+    assert panes_pay(query, fit_events(query, as_columns(events), "events").stream) is pays
+
+
 def test_a_small_count_beside_one_beyond_the_bits_is_exact() -> None:
     """The map of 300 b's is beyond the bits; but before the a there is nothing that they could extend."""
     events = [*(Event(time, "B") for time in range(300)), Event(300, "A"), Event(301, "B"), Event(302, "B")]
