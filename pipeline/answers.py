@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from pipeline.aggregate.few import with_few
 from pipeline.aggregate.job import Answer, aggregated
 from pipeline.compare import Comparison, agreement
 from pipeline.config import Config
@@ -74,7 +73,6 @@ def answer_interval(
 
 
 def _publish(spark: SparkSession, config: Config, answer: Answer, day: date, run_id: str) -> Publication:
-    answer = with_few(spark, answer)
     found = agreed(spark, config, answer, day, run_id)
     report = checked(spark, config, answer, day, run_id, found.result(run_id))
     raise_on_difference(spark, config, found)

@@ -40,9 +40,12 @@ class SilverTable:
         self.time: Array = np.asarray(table.column(TIME).cast(pa.int64()).to_numpy())
         self._columns: dict[str, Column] = {}
 
-    def events(self, question: Question, rows: slice = slice(None)) -> Events:
-        """The events of some rows that can matter to a query."""
+    def events(self, question: Question, rows: slice = slice(None), *, last: bool = False) -> Events:
+        """The events of some rows that can matter to a query; the `last` one leaves its memory to the engine."""
         whole = self._events(question, rows)
+        if last:
+            self.table = None
+            self._columns.clear()
         kept = np.flatnonzero(relevant(question, whole))
         if len(kept) == len(whole):
             return whole

@@ -12,7 +12,7 @@ for each question, one of these:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -70,21 +70,25 @@ def cut(
     files: Sequence[DataFile],
     ends: Range,
     tasks: int,
-    events_a_pane: float | None = None,
+    events_a_pane: Callable[[], float | None],
     strategy: Strategy | None = None,
 ) -> Cut:
-    """How a question's windows with these ends are aggregated; `events_a_pane` of one key, where that is known."""
+    """How a question's windows with these ends are aggregated; `events_a_pane` of one key is asked if it matters."""
     reach = question.reach
     held = spread(files, reach.events(*ends))
     rows = sum(count for _, _, count in held)
     span = sum(stop - start for start, stop in _covered(held))
     again = (tasks - 1) * reach.within / max(span, 1)
     summarised = isinstance(engine, Pane) and summary_refusal(question.query) is None and reach.slide is not None
-    fine = events_a_pane is not None and events_a_pane < EVENTS_A_PANE
+    held_by_a_pane = None
     if strategy is None and again <= MOST_AGAIN:
         strategy = Strategy.SLICES
+    elif strategy is None and summarised:
+        held_by_a_pane = events_a_pane()
+        fine = held_by_a_pane is not None and held_by_a_pane < EVENTS_A_PANE
+        strategy = Strategy.KEYS if fine else Strategy.PANES
     elif strategy is None:
-        strategy = Strategy.PANES if summarised and not fine else Strategy.KEYS
+        strategy = Strategy.KEYS
     if strategy is Strategy.SLICES:
         why = "one task can do all" if tasks == 1 else f"WITHIN is short: {again:.0%} is read twice, nothing shuffled"
         return Cut(strategy, why, (ends,), 1)
@@ -94,8 +98,8 @@ def cut(
         reason = f"{engine.name} has no maps of panes"
     elif not summarised:
         reason = "conditions join neighbours, or windows have no SLIDE"
-    elif events_a_pane is not None:
-        reason = f"a pane holds {events_a_pane:.0f} events of a key"
+    elif held_by_a_pane is not None:
+        reason = f"a pane holds {held_by_a_pane:.0f} events of a key"
     else:
         reason = "Spark reads the files, in no order of time"
     slices = max(1, min(-(-int(rows) // EVENTS_A_KEY), int(MOST_AGAIN * span // reach.within)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,20 +10,16 @@ import pyarrow as pa
 from pyarrow import dataset, fs
 
 from pipeline.aggregate import tasks
-from pipeline.aggregate.job import Answer
 from pipeline.aggregate.partials import gold_schema
 from pipeline.questions import Question
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pipeline.aggregate.job import Answer
+
 FEW = 200_000  # rows
 FEW_BYTES = 64 * 2**20  # of a job's staged answers
-
-
-def with_few(spark: SparkSession, answer: Answer) -> Answer:
-    """An answer with its rows at hand, where they are few."""
-    return with_rows(spark, answer, answer.rows.limit(FEW + 1).toArrow().cast(gold_schema(answer.question)))
 
 
 def with_rows(spark: SparkSession, answer: Answer, found: Any) -> Answer:
@@ -40,6 +37,10 @@ def staged(system: fs.FileSystem, folder: str, number: int, question: Question) 
         return None
     stored = dataset.dataset([file.path for file in files], filesystem=system, format="parquet")
     wanted = (dataset.field("question") == number) & (dataset.field("kind") == tasks.ROWS)
-    blobs = stored.to_table(columns=["bytes"], filter=wanted).column("bytes").to_pylist()
+    return joined(question, stored.to_table(columns=["bytes"], filter=wanted).column("bytes").to_pylist())
+
+
+def joined(question: Question, blobs: Sequence[bytes]) -> Any:
+    """The rows that tasks gave, as one table."""
     parts = [pa.ipc.open_stream(blob).read_all() for blob in blobs]
     return pa.concat_tables([gold_schema(question).empty_table(), *parts])

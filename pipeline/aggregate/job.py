@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipeline import delta
-from pipeline.aggregate import tasks
+from pipeline.aggregate import few, tasks
 from pipeline.aggregate.cut import Range, Strategy, cut, spread_by, task_ranges
 from pipeline.aggregate.partials import data_columns
 from pipeline.aggregate.reach import as_time
@@ -60,8 +61,7 @@ def plan(
     works = []
     for question, ends in asked:
         chosen = choose(question.query, engine)
-        pane_size = events_a_pane(question, files) if strategy is None and len(ranges) > 1 else None
-        way = cut(question, chosen, files, ends, len(ranges), pane_size, strategy)
+        way = cut(question, chosen, files, ends, len(ranges), partial(events_a_pane, question, files), strategy)
         works.append(Work(question, chosen.name, ends, way))
     return Plan(tuple(works), files, ranges)
 
@@ -99,11 +99,14 @@ def aggregated(
             frame.write.parquet(folder)
             staged = spark.read.schema(tasks.SCHEMA).parquet(folder)
         try:
-            costs = _costs(staged)
+            costs, blobs = _collected(staged, work, most=0 if folder else few.FEW_BYTES)
             wall = time.perf_counter() - started
+            answers = [
+                _answer(staged, number, work, found.version, costs[number], wall) for number in range(len(asked))
+            ]
             yield [
-                _answer(staged, number, work, found.version, costs.get(number, []), wall)
-                for number in range(len(asked))
+                answer if content is None else few.with_rows(spark, answer, few.joined(answer.question, content))
+                for answer, content in zip(answers, blobs, strict=True)
             ]
         finally:
             if folder is None:
@@ -178,11 +181,24 @@ def _frame(spark: SparkSession, config: Config, work: Plan, read_version: int | 
     return frame
 
 
-def _costs(staged: DataFrame) -> dict[int, list[dict[str, Any]]]:
-    found: dict[int, list[dict[str, Any]]] = {}
-    for row in staged.where(f"kind = '{tasks.COST}'").select("question", "bytes").collect():
-        found.setdefault(row.question, []).append(json.loads(bytes(row.bytes)))
-    return found
+def _collected(staged: DataFrame, work: Plan, most: int) -> tuple[list[list[dict[str, Any]]], list[list[bytes] | None]]:
+    """By question, what the steps of its tasks took, and their rows: None where `most` bytes may not hold all."""
+    from pyspark.sql import functions as F
+
+    costs: list[list[dict[str, Any]]] = [[] for _ in work.works]
+    blobs: list[list[bytes] | None] = [[] for _ in work.works]
+    tasks_at_most = max(len(work.ranges), *(one.cut.buckets * len(one.cut.slices) for one in work.works))
+    each = most // (len(work.works) * tasks_at_most)
+    is_cost = F.col("kind") == tasks.COST
+    content = F.when(is_cost | (F.length("bytes") <= each), F.col("bytes")).alias("bytes")
+    for row in staged.select("question", is_cost.alias("is_cost"), content).collect():
+        if row.is_cost:
+            costs[row.question].append(json.loads(bytes(row.bytes)))
+        elif row.bytes is None:
+            blobs[row.question] = None
+        elif (found := blobs[row.question]) is not None:
+            found.append(bytes(row.bytes))
+    return costs, blobs
 
 
 def _answer(

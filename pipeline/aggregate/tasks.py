@@ -153,8 +153,9 @@ def _read(plan: Plan, number: int) -> Iterator[Blob]:
     if found is None or not found.num_rows:
         return
     table = SilverTable(found)
+    del found
     for index, (work, (start, stop)) in enumerate(zip(plan.works, whole, strict=True)):
-        rows = slice(*np.searchsorted(table.time, [start, stop]).tolist())
+        rows, last = slice(*np.searchsorted(table.time, [start, stop]).tolist()), index == len(whole) - 1
         with _Measured(index, peak) as measured:
             # What is read before the own range was counted by another task.
             own = max(start, plan.ranges[number][0]) if number else start
@@ -162,10 +163,10 @@ def _read(plan: Plan, number: int) -> Iterator[Blob]:
             if work.cut.strategy is Strategy.KEYS:
                 yield from _split(index, work, table, rows)
             elif work.cut.strategy is Strategy.PANES:
-                yield from _mapped(index, work, table.events(work.question, rows), number, measured)
+                yield from _mapped(index, work, table.events(work.question, rows, last=last), number, measured)
             else:
                 ends = _ends(work, plan.ranges, number)
-                parts = _aggregated(work, table.events(work.question, rows), ends, measured)
+                parts = _aggregated(work, table.events(work.question, rows, last=last), ends, measured)
                 # Every group of a window is whole here: no other task has events of it.
                 yield from _written(index, work.question, parts)
         yield measured.blob
@@ -190,6 +191,7 @@ def _needed(work: Work, ranges: Sequence[Range], number: int) -> Range:
 def _aggregated(work: Work, events: Events, ends: Range, measured: _Measured) -> Parts:
     query = in_parts(work.question.query)
     stream = make_stream(query, events)
+    del events  # whose memory the engine can use
     rows = choose(query, work.engine).run(query, stream, task_limits(), measured.cost)
     return collected(query, stream, rows, *ends)
 

@@ -51,10 +51,14 @@ class SlidingAggregation:
         window = stream.window
         assert window.slide is not None
         self.overlap = -(-window.within // window.slide)
-        most = self._most_within(self.overlap * window.slide)
+        part = np.repeat(np.arange(len(stream.part_group), dtype=np.int32), np.diff(stream.begins))
+        most = most_within(part, stream.place, self.overlap * window.slide)
         self.slots = _rounded(min(self.overlap, most))
         # A slot's trends are forgotten when the era is over in which its window ends.
-        self.most = self._most_within((1 + kernel.ERA) * self.overlap * window.slide)
+        longest = int(np.diff(stream.begins).max(initial=0))
+        self.most = min((1 + kernel.ERA) * most, longest)
+        ties = np.any((stream.time[1:] == stream.time[:-1]) & (part[1:] == part[:-1]))
+        self.most_at_once = most_within(part, stream.time, 1) if ties else min(most, 1)
         self.states = len(query.automaton.states)
 
     def rows(self) -> list[Row]:
@@ -107,7 +111,7 @@ class SlidingAggregation:
         lookups = make_lookups(self.query)
         self.keys, _ = make_keys(lookups, self.stream)
         self.plan = self._make_plan(lookups)
-        waiting = int(self.plan.member.sum(axis=1).max(initial=0)) * self._most_at_once()
+        waiting = int(self.plan.member.sum(axis=1).max(initial=0)) * self.most_at_once
         self.eras = self._make_eras(self.most + waiting)
         cells = 2 * self.eras.cells + waiting + 2
         parts = 1 + len(self.measures.kinds)
@@ -193,18 +197,6 @@ class SlidingAggregation:
             table=np.zeros(count * fenwick.SPARSE * most, np.int32),
             cells=cells,
         )
-
-    def _most_within(self, length: int) -> int:
-        """How many events a partition has at most in a stretch of this length."""
-        return most_within(self._part, self.stream.place, length)
-
-    def _most_at_once(self) -> int:
-        return most_within(self._part, self.stream.time, 1)
-
-    @property
-    def _part(self) -> Array:
-        """The partition of each event, as the smallest numbers that do."""
-        return np.repeat(np.arange(len(self.stream.part_group), dtype=np.int32), np.diff(self.stream.begins))
 
 
 def _rounded(slots: int) -> int:

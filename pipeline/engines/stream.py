@@ -19,6 +19,9 @@ from pipeline.query import tree
 from pipeline.query.automaton import State
 from pipeline.query.checked import Query
 
+SCALES = (1, 100, 10_000)  # that make numbers whole which were written with few decimals
+SAMPLE = 1000  # values that say which one does
+
 
 @dataclass(frozen=True)
 class Window:
@@ -212,17 +215,31 @@ def compact(numbers: Array) -> Array:
 def _codes(values: Array) -> Array:
     if values.dtype == object:
         return np.unique(values, return_inverse=True)[1].astype(np.int32)
-    if values.dtype == np.int64 and len(values):
-        least, most = int(values.min()), int(values.max())
-        if most - least < min(4 * len(values), 2**31):
-            codes = np.empty(len(values), np.int32)
-            return np.subtract(values, least, out=codes, casting="unsafe")
+    whole = _as_whole(values)
+    if whole is not None and len(whole):
+        least = whole.min()
+        if whole.max() - least < min(4 * len(whole), 2**31):
+            codes = np.empty(len(whole), np.int32)
+            np.subtract(whole, least, out=codes, casting="unsafe")
+            return codes
     # Arrow numbers values by hashing, which is faster than sorting them all; to it, -0.0 is not 0.0.
     encoded = pa.array(values + 0.0 if values.dtype == np.float64 else values).dictionary_encode()
     order = np.argsort(encoded.dictionary.to_numpy(), kind="stable")
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
     return np.asarray(rank[encoded.indices.to_numpy()])
+
+
+def _as_whole(values: Array) -> Array | None:
+    """Numbers of few decimals, such as prices, as whole ones in the same order, of the same type; None: has others."""
+    if values.dtype == np.int64:
+        return values
+    with np.errstate(over="ignore"):  # what becomes infinite is not equal
+        for scale in SCALES:
+            if np.array_equal(np.rint(values[:SAMPLE] * scale) / scale, values[:SAMPLE]):
+                whole = np.rint(values * scale)
+                return whole if np.array_equal(whole / scale, values) else None
+    return None
 
 
 def _sorted_order(numbers: Array, begins: Array) -> Array:
