@@ -194,7 +194,7 @@ def _diff(options: argparse.Namespace) -> int:
         for one in difference.revisions:
             values = ", ".join(shown(one.values or {}))
             print(
-                f"  revision {one.revision}: {values or 'gone'}  "
+                f"  revision {one.revision}: {values or ('gone' if one.revision else 'no answer')}  "
                 f"({one.at:%Y-%m-%d %H:%M}, run {one.run_id}, silver version {one.silver_version})"
             )
             if one.files is None:

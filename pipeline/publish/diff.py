@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Revision:
-    """A row as it was published, or that it vanished (`values` is None then, and `revision` that of the row before).
+    """A row as it was published, or that there was none: `values` is None, `revision` that of the row before, or 0.
 
     `files`: what changed in the window's events since the revision before; None where that is no longer kept.
     """
@@ -59,8 +59,8 @@ def differences(
 
     `group` gives the values of some GROUP-BY attributes. Times are in UTC.
     """
-    rows = _rows(spark, config, question, start, end, group or {})
-    return _with_files(spark, config, question, list(_differences(question, rows)))
+    rows, first = _rows(spark, config, question, start, end, group or {})
+    return _with_files(spark, config, question, list(_differences(question, rows, first)))
 
 
 def _rows(
@@ -70,33 +70,38 @@ def _rows(
     start: datetime,
     end: datetime | None,
     group: Mapping[str, Any],
-) -> list[Row]:
-    """All revisions of the rows that history knows."""
+) -> tuple[list[Row], dict[date, Row]]:
+    """All revisions of rows, and where their intervals' first answers come from."""
     from pyspark.sql import functions as F
 
     for name in group.keys() - {*question.query.group_by}:
         known = f"one of {', '.join(question.query.group_by)}" if question.query.group_by else "the query has none"
         raise TrendsError(f"{question.query.file}: {name} is not in GROUP-BY\nhint: {known}")
-    first = as_micros(start)
-    last = as_micros(end) - 1 if end else first
-    days = (question.reach.owner(window + question.reach.within) for window in (first, last))
-    wanted = F.col(INTERVAL_DATE.name).between(*days) & F.unix_micros("window_start").between(first, last)
+    first_start = as_micros(start)
+    last_start = as_micros(end) - 1 if end else first_start
+    days = (question.reach.owner(window + question.reach.within) for window in (first_start, last_start))
+    history = delta.read(spark, config, gold_history(question.table))
+    both = history.unionByName(delta.read(spark, config, question.table), allowMissingColumns=True)
+    both = both.where(F.col(INTERVAL_DATE.name).between(*days))
+    origin = F.min(F.struct("silver_version", "published_at", "run_id", "query_version"))
+    first = {row[0]: row[1] for row in both.groupBy(INTERVAL_DATE.name).agg(origin).collect()}
+    wanted = F.unix_micros("window_start").between(first_start, last_start)
     for name, value in group.items():
         wanted &= F.col(quoted(name)) == value
-    history = delta.read(spark, config, gold_history(question.table)).where(wanted)
-    gold = delta.read(spark, config, question.table).where(wanted)
-    changed = gold.join(history.select(*question.table.keys).distinct(), [*question.table.keys], "left_semi")
-    both = history.unionByName(changed, allowMissingColumns=True)
-    return both.withColumns({name: F.unix_micros(name) for name in ("window_start", "window_end")}).collect()
+    rows = both.where(wanted).withColumns({name: F.unix_micros(name) for name in ("window_start", "window_end")})
+    return rows.collect(), first
 
 
-def _differences(question: Question, rows: Sequence[Row]) -> Iterator[Difference]:
+def _differences(question: Question, rows: Sequence[Row], first: Mapping[date, Row]) -> Iterator[Difference]:
     of_row: dict[tuple[Any, ...], dict[int, Row]] = defaultdict(dict)
     # Gold's rows last: one that history has before its time is still there.
     for row in sorted(rows, key=lambda row: row["superseded_at"] is None):
         of_row[tuple(row[key] for key in question.table.keys)][row["revision"]] = row
     for (start, end, *group), by_revision in sorted(of_row.items(), key=lambda item: (item[0][:2], str(item[0][2:]))):
         revisions = list(_revisions(question, [by_revision[number] for number in sorted(by_revision)]))
+        origin = first[by_revision[min(by_revision)][INTERVAL_DATE.name]]
+        if origin["silver_version"] < revisions[0].silver_version:  # there were answers, and none for this row
+            revisions.insert(0, _revision(0, None, origin))
         if len(revisions) > 1:
             named = dict(zip(question.query.group_by, group, strict=True))
             yield Difference(as_time(start), as_time(end), named, revisions)
@@ -106,19 +111,17 @@ def _revisions(question: Question, rows: Sequence[Row]) -> Iterator[Revision]:
     about = {INTERVAL_DATE.name, *question.table.keys, *(column.name for column in PROVENANCE)} - {"exact"}
     values = [column.name for column in question.table.columns if column.name not in about]
     for row, after in zip_longest(rows, rows[1:]):
-        yield Revision(
-            row["revision"],
-            {name: row[name] for name in values},
-            row["run_id"],
-            row["silver_version"],
-            row["published_at"].replace(tzinfo=UTC),
-            row["query_version"],
-        )
+        yield _revision(row["revision"], {name: row[name] for name in values}, row)
         gone_at = row["superseded_at"]
         # What takes a row's place is published at the moment that supersedes it, by a run that came second even before.
         if gone_at and (after is None or after["published_at"] > gone_at):
             run_id, silver_version = row["superseded_by"], row["superseded_silver"]
             yield Revision(row["revision"], None, run_id, silver_version, gone_at.replace(tzinfo=UTC))
+
+
+def _revision(number: int, values: Mapping[str, Any] | None, row: Row) -> Revision:
+    at = row["published_at"].replace(tzinfo=UTC)
+    return Revision(number, values, row["run_id"], row["silver_version"], at, row["query_version"])
 
 
 def _with_files(

@@ -77,11 +77,15 @@ def test_revisions_and_their_files(connect: SparkSession, config: Config) -> Non
     ]
     assert [r.files for r in ipix.revisions] == [(), [FileChange("one", 0, 1)], [FileChange("one", 1, 0)]]
 
-    (gone,) = found(10)
-    assert gone.revisions[-1].values is None
-    assert gone.revisions[-1].files == [FileChange("late", 0, 1)]
+    (late,) = found(10)
+    assert [(r.revision, r.values and r.values["count"], r.run_id) for r in late.revisions] == [
+        (0, None, "first"),
+        (1, "1", "second"),
+        (1, None, "third"),
+    ]
+    assert [r.files for r in late.revisions] == [(), [FileChange("late", 1, 0)], [FileChange("late", 0, 1)]]
     assert found(0) == [dell, ipix]
-    assert found(0, 20) == [dell, ipix, gone]
+    assert found(0, 20) == [dell, ipix, late]
     with pytest.raises(TrendsError, match=r"company is not in GROUP-BY\nhint: one of sector"):
         found(0, company="DELL")
 
