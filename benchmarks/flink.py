@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
@@ -17,8 +18,13 @@ import numpy as np
 
 from benchmarks.points import Ask, Budget, Measured, make_events
 from pipeline.aggregate.partials import log10
+from pipeline.engines import evaluate
+from pipeline.engines.index_forms import index_forms
 from pipeline.engines.negation_index import matching
+from pipeline.engines.stream import Stream
+from pipeline.events import Array, Numbers
 from pipeline.query.check import check
+from pipeline.query.checked import Query
 from pipeline.query.tree import Semantics
 from pipeline.run import fit_events
 
@@ -50,18 +56,20 @@ def run(ask: Ask, budget: Budget) -> Measured:
     states = query.automaton.states
     bound = sum(matching(query.machine, state.index, stream).astype(np.int32) << state.index for state in states)
     in_time = np.argsort(stream.time, kind="stable")
-    pairs = np.column_stack([stream.part, bound])[in_time].astype("<i4")
-    pattern = "".join("+" if (one.index, one.index) in query.automaton.follow else "1" for one in states)
+    written = np.zeros(len(events), [("part", "<i4"), ("bound", "<i4"), ("earlier", "<f8"), ("later", "<f8")])
+    written["part"], written["bound"] = stream.part, bound
+    if query.machine.adjacent:
+        written["earlier"], written["later"] = _compared(query, stream)
     with tempfile.TemporaryDirectory(prefix="trendmill-flink-") as folder:
         data = Path(folder) / "events"
-        data.write_bytes(pairs.tobytes())
+        data.write_bytes(written[in_time].tobytes())
         jars = _jars()
         subprocess.run(["javac", "-cp", jars, "-d", folder, DRIVER], check=True, capture_output=True)
         java = ["java", f"-Xmx{HEAP * budget.memory / 2**20:.0f}m", *OPENED, "-cp", f"{folder}:{jars}", DRIVER.stem]
         try:
             ran = subprocess.run(
-                [*java, data, pattern, SEMANTICS[query.semantics], f"{budget.seconds}"], capture_output=True, text=True,
-                timeout=budget.seconds + START,
+                [*java, data, _pattern(query), SEMANTICS[query.semantics], f"{budget.seconds}"],
+                capture_output=True, text=True, timeout=budget.seconds + START,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return Measured(len(events), lost=f"did not finish in {budget.seconds:g} seconds")
@@ -81,6 +89,26 @@ def run(ask: Ask, budget: Budget) -> Measured:
         total=f"{matches:x}",
         log10=log10(matches),
     )
+
+
+def _pattern(query: Query) -> str:
+    """The pattern as the driver reads it: a sequence, perhaps of Kleene closures, perhaps all of it one."""
+    follow, last = query.automaton.follow, len(query.automaton.states) - 1
+    closure = ">" if query.machine.adjacent else "+"
+    elements = "".join(closure if (at, at) in follow else "1" for at in range(last + 1))
+    return f"({elements})" if last and (last, 0) in follow else elements
+
+
+def _compared(query: Query, stream: Stream) -> Iterator[Array]:
+    """What neighbours compare: an expression of the earlier one, which must be more than one of the later."""
+    [form] = index_forms(query).values()  # of the only edge
+    assert form is not None
+    [sides] = form.ordered
+    assert sides.op == ">"
+    for side in (sides.x, sides.y):
+        found = evaluate.value(side, lambda attribute: stream.columns[attribute.attribute])
+        assert isinstance(found, Numbers)
+        yield found.values
 
 
 def _jars() -> str:

@@ -101,13 +101,26 @@ def test_joins_count_what_engines_do() -> None:
     assert found.agrees(run_engine(VARIANTS["pane"], few, BUDGET))
 
 
-@pytest.mark.parametrize("name", ["cogra-5", "cogra-6", "cogra-7"])
-def test_flink_counts_what_engines_do(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("cogra-5", {"patients": 30}),
+        ("cogra-6", {"patients": 30}),
+        ("cogra-7", {"patients": 30}),
+        ("cogra-8", {"companies": 30}),
+        ("cogra-9", {"drivers": 3}),
+        ("cogra-11", {"drivers": 3}),
+        ("cogra-13", {"companies": 30}),
+    ],
+)
+def test_flink_counts_what_engines_do(name: str, shape: dict[str, int]) -> None:
     if reason := flink.missing():
         pytest.skip(reason)
     [experiment] = [one for one in COMPARED if one.name == name]
-    asked = experiment.ask(1)
-    few = replace(asked, shape={"size": 300, "patients": 30}, query=asked.query.replace("1 s", "300 s"))
+    asked = experiment.ask(experiment.xs[0])
+    within = f"{asked.shape['size']} s"
+    assert within in asked.query
+    few = replace(asked, shape={"size": 300, **shape}, query=asked.query.replace(within, "300 s"))
     found = flink.run(few, BUDGET)
     assert found.lost is None
     assert found.agrees(run_engine(VARIANTS["pane"], few, BUDGET))
