@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cogra, flink, ingest, jobs, own, sequences, sizes, start
+from benchmarks import cogra, flink, growth, ingest, jobs, own, sequences, sizes, start
 from benchmarks.harness import Experiment, Figure, compare, progress
 from benchmarks.page import section, write
 from pipeline.memory import MEMINFO
@@ -29,7 +29,8 @@ Measure = Callable[[bool], dict[str, Any]]
 def experiments() -> dict[str, Measure]:
     """All experiments by name, in the order in which they are shown."""
     compared = {
-        one.name: partial(_compare, one) for one in (*cogra.EXPERIMENTS, *sequences.EXPERIMENTS, *own.EXPERIMENTS)
+        one.name: partial(_compare, one)
+        for one in (*cogra.EXPERIMENTS, *sequences.EXPERIMENTS, *own.EXPERIMENTS, *growth.EXPERIMENTS)
     }
     figures = {
         "jobs": (jobs.TITLE, jobs.jobs),

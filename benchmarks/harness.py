@@ -108,6 +108,29 @@ class Experiment:
     theory: Mapping[str, str] = field(default_factory=dict)  # of a program, how its time grows with x
     claims: Sequence[Claim] = ()
     seconds: float = SECONDS
+    rounds: int = ROUNDS
+    only: Mapping[str, Sequence[float]] = field(default_factory=dict)  # of a program that has not all x: those it has
+    asks: Mapping[str, Callable[[float], Ask]] = field(default_factory=dict)  # and its own questions
+
+    def xs_of(self, program: str) -> Sequence[float]:
+        """Where a program is measured."""
+        return self.only.get(program, self.xs)
+
+    def asked(self, program: str, x: float) -> Ask:
+        """What it is asked there."""
+        return self.asks.get(program, self.ask)(x)
+
+    @property
+    def query(self) -> str:
+        """What is asked at the first x, with the programs before it where they are not all asked the same."""
+        asked: dict[str, list[str]] = {}
+        for program in self.programs:
+            first = self.asked(program, self.xs_of(program)[0])
+            size = f": {first.shape['size']:,} events" if program in self.asks else ""
+            asked.setdefault(f"{size}\n{first.query.strip()}", []).append(program)
+        if len(asked) == 1:
+            return self.asked(self.programs[0], self.xs_of(self.programs[0])[0]).query
+        return "\n\n".join(f"-- {', '.join(programs)}{query}" for query, programs in asked.items())
 
 
 @dataclass(frozen=True)
@@ -151,19 +174,21 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def compare(experiment: Experiment, rounds: int = ROUNDS, *, quick: bool = False) -> dict[str, Any]:
+def compare(experiment: Experiment, rounds: int | None = None, *, quick: bool = False) -> dict[str, Any]:
     """Measure an experiment: programs take turns, and one that did not finish is not tried on what is harder."""
-    budget = Budget(experiment.seconds, MEMORY)
+    budget, rounds = Budget(experiment.seconds, MEMORY), rounds or experiment.rounds
     points: dict[tuple[str, float], Point] = {}
     lost: dict[str, str] = {}
     for x in experiment.xs[: experiment.quick] if quick else experiment.xs:
-        ask = experiment.ask(x)
+        asks = {
+            program: experiment.asked(program, x) for program in experiment.programs if x in experiment.xs_of(program)
+        }
         slow = set()
         for number in range(rounds):
-            for program in experiment.programs[:: -1 if number % 2 else 1]:
+            for program in list(asks)[:: -1 if number % 2 else 1]:
                 if program in lost or program in slow:
                     continue
-                taken = measure(program, ask, budget)
+                taken = measure(program, asks[program], budget)
                 if taken.fit_seconds + taken.seconds > ONCE:
                     slow.add(program)
                 before = points.get((program, x), Point(program, x, ()))
@@ -171,19 +196,21 @@ def compare(experiment: Experiment, rounds: int = ROUNDS, *, quick: bool = False
                 progress(f"  {experiment.x} {x:,g}, {program}: {taken.lost or f'{taken.seconds:.4g} s'}")
                 if taken.lost:
                     lost[program] = taken.lost
-        _check([point for point in points.values() if point.x == x and not point.lost], experiment)
+        for ask in asks.values():
+            alike = [points.get((program, x)) for program, other in asks.items() if other == ask]
+            _check([point for point in alike if point and not point.lost], experiment)
     figures = [figure for claim in experiment.claims if (figure := claim.figure(points)) is not None]
     return {
         "title": experiment.title,
         "source": experiment.source,
         "x": experiment.x,
-        "query": experiment.ask(experiment.xs[0]).query,
+        "query": experiment.query,
         "programs": list(experiment.programs),
         "seconds": experiment.seconds,
         "rounds": rounds,
         "points": [point.as_json() for point in points.values()],
         "growth": [
-            {"program": program, "theory": theory, "fitted": growth(list(points.values()), program, theory)}
+            {"program": program, "theory": theory} | growth(list(points.values()), program, theory)
             for program, theory in experiment.theory.items()
         ],
         "figures": [figure.as_json() for figure in figures],
@@ -199,18 +226,24 @@ def _check(points: Sequence[Point], experiment: Experiment) -> None:
             )
 
 
-def growth(points: Sequence[Point], program: str, theory: str) -> str:
-    """How a program's time grew over its hardest points, in the form that theory gives it.
+def growth(points: Sequence[Point], program: str, theory: str) -> dict[str, Any]:
+    """How a program's time grew over its hardest points, in the form that theory gives it, and the x of these points.
 
     >>> def took(seconds):
     ...     return [Point("p", x, (Measured(1, seconds=seconds(x)),)) for x in (10, 20, 40, 80)]
-    >>> growth(took(lambda x: 3 * x**2), "p", "x²"), growth(took(lambda x: 2 ** (x / 8)), "p", "exponential")
-    ('x^2.00', '2^(x/8)')
+    >>> growth(took(lambda x: 3 * x**2), "p", "x²")
+    {'fitted': 'x^2.00', 'over': [10, 20, 40, 80]}
+    >>> growth(took(lambda x: 2 ** (x / 8)), "p", "exponential")["fitted"]
+    '2^(x/8)'
     """
     least = LEAST.get(program, LEAST_OTHERS)
     fitted = [one for one in points if one.program == program and not one.lost and one.seconds >= least][-FITTED:]
     xs, logs = [one.x for one in fitted], [math.log(one.seconds) for one in fitted]
-    if len(fitted) < FEWEST:
+    return {"fitted": _fitted(xs, logs, theory), "over": xs}
+
+
+def _fitted(xs: Sequence[float], logs: Sequence[float], theory: str) -> str:
+    if len(xs) < FEWEST:
         return TOO_FEW
     if theory == EXPONENTIAL:
         slope = linear_regression(xs, logs).slope

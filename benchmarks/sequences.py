@@ -58,12 +58,10 @@ EXPERIMENTS = [
     Experiment(
         "aseq-12", "length of a sequence, windows of 1,000 events", f"Figures 12 and 14 (a) of {ASEQ}", "length",
         [2, 3, 4, 5, 6, 8, 10], ("sase", "aseq", "cogra", "pane"), lambda x: _trades(sequence(round(x)), 1000),
-        theory={"sase": "exponential", "aseq": "x", "pane": "x"},
     ),
     Experiment(
         "aseq-13", "window of a sequence of three", f"Figure 13 of {ASEQ}", "events",
         [100, 200, 400, 600, 800, 1000], ("sase", "aseq", "cogra", "pane"), partial(_trades, "SEQ(A, B, C)"),
-        theory={"sase": "x²", "aseq": "x", "pane": "x, then 1"},
     ),
     Experiment(
         "aseq-14", "negated types in a sequence of three, windows of 1,000 events", f"Figure 14 (b) of {ASEQ}",
@@ -94,6 +92,5 @@ EXPERIMENTS = [
     Experiment(
         "nishimura", "window of a sequence of three: steps along links", NISHIMURA, "events",
         [9, 50, 100, 200, 500], ("sase", "fla", "prc", "pane"), _links,
-        theory={"sase": "x²", "fla": "x²", "prc": "x²", "pane": "1"},
     ),
 ]  # fmt: skip

@@ -10,20 +10,34 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cogra, flink, harness, ingest, jobs, own, page, points, sequences, sizes, spark_sql, start
+from benchmarks import (
+    cogra,
+    flink,
+    growth,
+    harness,
+    ingest,
+    jobs,
+    own,
+    page,
+    points,
+    sequences,
+    sizes,
+    spark_sql,
+    start,
+)
 from benchmarks.__main__ import bench, experiments
 from benchmarks.harness import Claim, DisagreementError, Experiment, Figure, Point, Target, compare
 from benchmarks.points import Ask, Budget, Measured, make_events, run_engine
 from benchmarks.queries import ask
 from benchmarks.variants import VARIANTS
 from pipeline.engines import compiled
-from pipeline.engines.contract import Cost, Limits
+from pipeline.engines.contract import Cost, Limits, Row
 from pipeline.query.check import check
 from pipeline.report.comparison import benchmarks
 from pipeline.run import fit_events
 from tests.conftest import SMALL
 
-COMPARED = [*cogra.EXPERIMENTS, *sequences.EXPERIMENTS, *own.EXPERIMENTS]
+COMPARED = [*cogra.EXPERIMENTS, *sequences.EXPERIMENTS, *own.EXPERIMENTS, *growth.EXPERIMENTS]
 BUDGET = Budget(60, 8 * 2**30)
 # 1,023 trends of ten events each.
 TEN = Ask(ask("A+", "10 s"), "random_letters", {"size": 10, "types": 1})
@@ -40,17 +54,17 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("experiment", COMPARED, ids=lambda experiment: experiment.name)
 def test_the_engines_of_an_experiment_can_answer_and_agree(experiment: Experiment) -> None:
-    for x in (experiment.xs[0], experiment.xs[-1]):
-        asked = experiment.ask(x)
-        query, events = check(asked.query), make_events(asked, size=60)
-        stream = fit_events(query, events, "events").stream
-        found = {
-            name: sorted(VARIANTS[name].run(query, stream, Limits(), Cost()))
-            for name in experiment.programs
-            if name in VARIANTS
-        }
-        first, *others = found.values()
-        assert all(one == first for one in others), found
+    known: dict[str, list[Row]] = {}
+    for program in experiment.programs:
+        xs = experiment.xs_of(program)
+        for x in (xs[0], xs[-1]):
+            asked = experiment.asked(program, x)
+            query, events = check(asked.query), make_events(asked, size=60)
+            stream = fit_events(query, events, "events").stream
+            if str(asked) not in known:
+                known[str(asked)] = sorted(VARIANTS["pane"].run(query, stream, Limits(), Cost()))
+            if program in VARIANTS:
+                assert sorted(VARIANTS[program].run(query, stream, Limits(), Cost())) == known[str(asked)], program
 
 
 def test_a_comparison() -> None:
@@ -68,7 +82,7 @@ def test_a_comparison() -> None:
     assert by_point["pane", 10]["low"] <= by_point["pane", 10]["seconds"] <= by_point["pane", 10]["high"]
     [figure] = found["figures"]
     assert (figure["case"], figure["met"]) == ("pane at 10 : sase at 10", True)
-    assert found["growth"] == [{"program": "pane", "theory": "x", "fitted": "too few points"}]
+    assert found["growth"] == [{"program": "pane", "theory": "x", "fitted": "too few points", "over": []}]
 
 
 def test_a_program_that_gives_another_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +91,31 @@ def test_a_program_that_gives_another_answer_is_an_error(monkeypatch: pytest.Mon
     experiment = Experiment("wrong", "", "", "x", [1], ("one", "two"), lambda _: TEN)
     with pytest.raises(DisagreementError, match="wrong, x 1: one and two differ"):
         compare(experiment)
+
+
+def test_programs_are_measured_where_they_can_be_and_asked_what_they_can_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only answers to the same question must agree."""
+    sizes: list[tuple[str, float]] = []
+
+    def measure(program: str, asked: Ask, _: Budget) -> Measured:
+        sizes.append((program, asked.shape["size"]))
+        return Measured(1, seconds=1.0, total=f"{asked.shape['size']}", log10=0.0)
+
+    def asked(size: float) -> Ask:
+        return replace(TEN, shape={"size": size})
+
+    monkeypatch.setattr(harness, "measure", measure)
+    experiment = Experiment(
+        "two", "", "", "x", [1, 2, 4], ("few", "many"), asked,
+        rounds=1, only={"few": [1, 2], "many": [2, 4]}, asks={"many": lambda x: asked(1000 * x)},
+    )  # fmt: skip
+    found = compare(experiment)
+    assert sizes == [("few", 1), ("few", 2), ("many", 2000), ("many", 4000)]
+    assert found["rounds"] == 1
+    assert "-- few\nRETURN" in found["query"]
+    assert "-- many: 2,000 events\nRETURN" in found["query"]
 
 
 def test_answers_agree() -> None:
@@ -143,7 +182,7 @@ def test_a_figure_is_the_median_and_says_what_it_missed() -> None:
 def test_growth_is_that_of_the_hardest_points() -> None:
     # Constant costs hide how time grows in the easy ones.
     taken = [Point("p", x, (Measured(1, seconds=max(x, 1000) / 1000),)) for x in (1, 10, 1000, 2000, 4000, 8000)]
-    assert harness.growth(taken, "p", "x") == "x^1.00"
+    assert harness.growth(taken, "p", "x") == {"fitted": "x^1.00", "over": [1000, 2000, 4000, 8000]}
 
 
 @pytest.mark.parametrize(
@@ -158,7 +197,7 @@ def test_growth_is_that_of_the_hardest_points() -> None:
 )
 def test_growth_is_not_made_up(program: str, xs: tuple[int, ...], theory: str, slowest: float, fitted: str) -> None:
     taken = [Point(program, x, (Measured(1, seconds=slowest * x / xs[-1]),)) for x in xs]
-    assert harness.growth(taken, program, theory) == fitted
+    assert harness.growth(taken, program, theory)["fitted"] == fitted
 
 
 def test_loops_are_compiled_however_few_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,13 +249,18 @@ def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixtur
         "seconds": 30.0, "rounds": 3,
         "points": [measured("pane", 10), measured("sase", 10), measured("pane", 2000),
                    {"program": "sase", "x": 2000, "events": 10, "lost": "did not finish in 30 seconds"}],
-        "growth": [{"program": "pane", "theory": "x", "fitted": "x^1.02"}],
         "figures": [Figure("pane", "M events/s", [2.0], Target("≥", 5)).as_json()],
     }  # fmt: skip
-    known = {"first": lambda _: result, "second": lambda _: {"title": "one figure", "figures": []}}
+    growth = [{"program": "pane", "theory": "x", "fitted": "x^1.02", "over": [10, 2000]}]
+    grown = {**result, "points": [measured("sase", 10), measured("pane", 2000)], "growth": growth, "figures": []}
+    known = {
+        "first": lambda _: result,
+        "grown": lambda _: grown,
+        "second": lambda _: {"title": "one figure", "figures": []},
+    }
     bench(["second"], tmp_path, quick=False, known=known)
-    bench(["first"], tmp_path, quick=False, known=known)
-    assert list(json.loads((tmp_path / "benchmarks.json").read_text())) == ["first", "second"]
+    bench(["grown", "first"], tmp_path, quick=False, known=known)
+    assert list(json.loads((tmp_path / "benchmarks.json").read_text())) == ["first", "grown", "second"]
     text = (tmp_path / "benchmarks.md").read_text()
     assert "| 10     | 100 ms | 100 ms |" in text
     assert "| 2,000  | 20 s | > 30 s |" in text.replace("   |", " |")
@@ -225,16 +269,25 @@ def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert re.search(r"2,000 events +\| pane, 20 s +\| sase 1 × at 10, its last", text)
     assert "- first: pane: 2 M events/s, wanted ≥ 5" in text
     assert "make bench BENCH='first'" in text
+    assert re.search(r"pane +\| x +\| x\^1.02 +\| 10 to 2,000", text)
     assert "<svg" in (tmp_path / "benchmarks" / "first.svg").read_text()
     assert "first: Events. a paper." in capsys.readouterr().out
 
-    [shown] = benchmarks(tmp_path / "benchmarks.json")
+    shown, _ = benchmarks(tmp_path / "benchmarks.json")
     assert [(one["engine"], one["size"], one["status"]) for one in shown["points"]][-1] == (
         "sase",
         2000,
         "did not finish",
     )
     assert shown["points"][0]["rate"] == 100
+
+
+def test_growth_has_points_enough() -> None:
+    for experiment in growth.EXPERIMENTS:
+        for program, theory in experiment.theory.items():
+            xs = experiment.xs_of(program)
+            assert len(xs) >= harness.FITTED
+            assert theory == harness.EXPONENTIAL or xs[-1] >= harness.SPAN * xs[-harness.FITTED]
 
 
 def test_every_experiment_has_its_name() -> None:

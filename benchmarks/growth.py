@@ -1,0 +1,186 @@
+"""How time grows with events, WITHIN / SLIDE, groups and the length of a pattern: every engine, under all semantics.
+
+A program that builds every trend is as slow on tens of events as one that builds none on millions. So each has its own
+x and, where x is not the events, its own stream; only those that have the same one are compared in their answers.
+Theory is of the steps on one core: n are the events, which do not vary unless they are x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from benchmarks.harness import EXPONENTIAL, Experiment
+from benchmarks.points import Ask
+from benchmarks.queries import ANY, CONTIGUOUS, FALLING, NEXT, ask, seconds, sequence
+from benchmarks.variants import SEPARATE
+from pipeline.query.tree import Semantics
+
+MILLION = 1_000_000
+PARTITIONS = 30
+THREE = "SEQ(Stock R, Stock S, Stock T)"  # counts of few bits, so that what grows is the number of steps
+FALL = "R.price > S.price AND S.price > T.price"
+TWO_STEP = ("sase", "fla", "prc")
+SHOWN = "growth, and what theory says of it"
+CONSTANT = "1"
+
+
+class Line(NamedTuple):
+    """One program, or several that are alike."""
+
+    programs: Sequence[str]
+    theory: str
+    xs: Sequence[float]
+    ask: Callable[[float], Ask]
+
+
+def _growth(name: str, title: str, x: str, *lines: Line) -> Experiment:
+    each = [(program, line) for line in lines for program in line.programs]
+    return Experiment(
+        f"growth-{name}", title, SHOWN, x, sorted({one for line in lines for one in line.xs}),
+        [program for program, _ in each], lines[0].ask, rounds=2,
+        theory={program: line.theory for program, line in each},
+        only={program: line.xs for program, line in each},
+        asks={program: line.ask for program, line in each},
+    )  # fmt: skip
+
+
+def _letters(size: float, within: float | None = None, overlap: float = 1) -> Ask:
+    within = within or size
+    query = ask(sequence(3), seconds(within), seconds(within / overlap))
+    return Ask(query, "random_letters", {"size": size, "types": 3})
+
+
+def _kleene(events: float) -> Ask:
+    size = PARTITIONS * events
+    return Ask(ask("Stock S+", seconds(size), where="[company]"), "trades", {"size": size, "companies": PARTITIONS})
+
+
+def _falling(size: float, within: float | None = None, overlap: float = 1) -> Ask:
+    within = within or size
+    query = ask(THREE, seconds(within), seconds(within / overlap), FALL)
+    return Ask(query, "trades", {"size": size, "companies": 1})
+
+
+def _runs(semantics: Semantics, size: float) -> Ask:
+    return Ask(ask("A+", seconds(size), semantics=semantics), "random_letters", {"size": size, "types": 1})
+
+
+def _sliding(semantics: Semantics, size: int, within: int, overlap: float) -> Ask:
+    query = ask("Stock S+", seconds(within), seconds(within / overlap), FALLING, semantics)
+    return Ask(query, "trades", {"size": size, "companies": 1})
+
+
+def _grouped(key: str, pattern: str, semantics: Semantics, size: int) -> str:
+    query = ask(pattern, seconds(size), None, f"[{key}]", semantics)
+    return query.replace("RETURN", f"RETURN {key},").replace(" WITHIN", f" GROUP-BY {key} WITHIN")
+
+
+def _keyed(size: int, groups: float) -> Ask:
+    shape = {"size": size, "types": 3, "first": round(groups)}
+    return Ask(_grouped("attr1", sequence(3), ANY, size), "attributed_letters", shape)
+
+
+def _companies(semantics: Semantics, size: int, groups: float) -> Ask:
+    query = _grouped("company", "Stock S+", semantics, size)
+    return Ask(query, "trades", {"size": size, "companies": round(groups)})
+
+
+def _length(semantics: Semantics, size: int, within: int, length: float) -> Ask:
+    """Each event can be any of the sequence, so that there is as much to do for each."""
+    pattern = f"SEQ({', '.join(f'A A{at}' for at in range(round(length)))})"
+    return Ask(ask(pattern, seconds(within), semantics=semantics), "random_letters", {"size": size, "types": 1})
+
+
+ONE_BY_ONE = ((NEXT, "next", "next-match"), (CONTIGUOUS, "contiguous", "contiguous"))
+OVERLAPS = [4, 8, 16, 32]
+LENGTHS = [3, 5, 7, 10]
+
+EXPERIMENTS = [
+    _growth(
+        "events-any", "events of a window, a sequence of three, any-match", "events",
+        Line(TWO_STEP, "x³", [500, 700, 1_000, 1_400], _letters),
+        Line(["aseq"], "x", [400_000, 800_000, 1_600_000, 3_200_000], _letters),
+        Line(["greta"], "x²", [15_000, 20_000, 30_000, 50_000], _letters),
+        Line(["cogra", "pane"], "x", [6 * MILLION, 12 * MILLION, 20 * MILLION, 32 * MILLION], _letters),
+    ),
+    _growth(
+        "events-kleene", f"events of each of {PARTITIONS} partitions, a Kleene closure, any-match", "events",
+        Line(["sase"], EXPONENTIAL, [15, 16, 17, 18], _kleene),
+        Line(["aseq"], "x² additions", [300, 500, 700, 1_000], _kleene),
+        Line(["greta"], "x² additions", [1_000, 1_500, 2_000, 3_000], _kleene),
+        Line(["cogra", "pane"], "x additions", [30_000, 40_000, 50_000, 60_000], _kleene),
+    ),
+    _growth(
+        "events-comparison", "events of a window, three with comparisons between neighbours, any-match", "events",
+        Line(TWO_STEP, "x³", [250, 350, 500, 700], _falling),
+        Line(["greta", "cogra"], "x²", [3_000, 4_000, 6_000, 9_000], _falling),
+        Line(["pane"], "x log x", [50_000, 100_000, 150_000, 200_000], _falling),
+    ),
+    *(
+        _growth(
+            f"events-{name}", f"events of a window, a Kleene closure, {title}", "events",
+            Line(["sase"], "x²", [1_000, 2_000, 3_000, 4_000], partial(_runs, semantics)),
+            Line(["cogra", "pane"], "x", [3 * MILLION, 6 * MILLION, 10 * MILLION, 16 * MILLION],
+                 partial(_runs, semantics)),
+        )
+        for semantics, name, title in ONE_BY_ONE
+    ),
+    _growth(
+        "overlap-any", "windows that an event is in, a sequence of three, any-match", "WITHIN / SLIDE",
+        Line(TWO_STEP, "x", OVERLAPS, partial(_letters, 1_000, 500)),
+        Line(["aseq"], "x", OVERLAPS, partial(_letters, 200_000, 20_000)),
+        Line(["greta"], "x", OVERLAPS, partial(_letters, 50_000, 1_000)),
+        Line(["cogra"], "x", OVERLAPS, partial(_letters, 2 * MILLION, 200_000)),
+        Line(["pane"], CONSTANT, [1, 4, 16, 64], partial(_letters, 8 * MILLION, 800_000)),
+    ),
+    _growth(
+        "overlap-comparison", "windows that an event is in, three with comparisons between neighbours, any-match",
+        "WITHIN / SLIDE",
+        Line(["sase"], "x", OVERLAPS, partial(_falling, 1_000, 500)),
+        Line(["greta", "cogra"], "x", OVERLAPS, partial(_falling, 10_000, 1_000)),
+        Line([SEPARATE], "x", OVERLAPS, partial(_falling, 100_000, 10_000)),
+        Line(["pane"], "1, then x", [4, 16, 64, 256], partial(_falling, 400_000, 40_000)),
+    ),
+    *(
+        _growth(
+            f"overlap-{name}", f"windows that an event is in, a comparison between neighbours, {title}",
+            "WITHIN / SLIDE",
+            Line(["sase"], "x", OVERLAPS, partial(_sliding, semantics, 100_000, 10_000)),
+            Line(["cogra"], "x", OVERLAPS, partial(_sliding, semantics, 50_000, 5_000)),
+            Line(["pane"], CONSTANT, [1, 4, 16, 64], partial(_sliding, semantics, 4 * MILLION, 400_000)),
+        )
+        for semantics, name, title in ONE_BY_ONE
+    ),
+    _growth(
+        "groups-any", "groups of the same events, a sequence of three, any-match", "groups",
+        Line(TWO_STEP, "x⁻²", [2, 3, 4, 6], partial(_keyed, 3_000)),
+        Line(["aseq"], CONSTANT, [10, 100, 1_000, 10_000], partial(_keyed, MILLION)),
+        Line(["greta"], "x⁻¹", [5, 10, 20, 50], partial(_keyed, 100_000)),
+        Line(["cogra", "pane"], CONSTANT, [10, 100, 1_000, 10_000], partial(_keyed, 4 * MILLION)),
+    ),
+    *(
+        _growth(
+            f"groups-{name}", f"groups of the same events, a Kleene closure, {title}", "groups",
+            Line(["sase"], "x⁻¹", [10, 20, 50, 100], partial(_companies, semantics, 20_000)),
+            Line(["cogra", "pane"], CONSTANT, [10, 100, 1_000, 10_000], partial(_companies, semantics, 4 * MILLION)),
+        )
+        for semantics, name, title in ONE_BY_ONE
+    ),
+    _growth(
+        "length-any", "length of a sequence, any-match", "length",
+        Line(TWO_STEP, EXPONENTIAL, [5, 6, 7, 8], partial(_length, ANY, 34, 34)),
+        Line(["greta"], "x", LENGTHS, partial(_length, ANY, 100_000, 100)),
+        Line(["aseq"], "x", LENGTHS, partial(_length, ANY, MILLION, 100)),
+        Line(["cogra", "pane"], "x", LENGTHS, partial(_length, ANY, 4 * MILLION, 100)),
+    ),
+    *(
+        _growth(
+            f"length-{name}", f"length of a sequence, {title}", "length",
+            Line(["sase"], "x", LENGTHS, partial(_length, semantics, MILLION, 100)),
+            Line(["cogra", "pane"], "x", LENGTHS, partial(_length, semantics, 4 * MILLION, 100)),
+        )
+        for semantics, name, title in ONE_BY_ONE
+    ),
+]  # fmt: skip
