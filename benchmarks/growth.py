@@ -24,6 +24,7 @@ FALL = "R.price > S.price AND S.price > T.price"
 TWO_STEP = ("sase", "fla", "prc")
 SHOWN = "growth, and what theory says of it"
 CONSTANT = "1"
+BUILT_ONCE = "1, then x"  # a trend is built once, and counted in each window that it is in
 
 
 class Line(NamedTuple):
@@ -129,7 +130,7 @@ EXPERIMENTS = [
     ),
     _growth(
         "overlap-any", "windows that an event is in, a sequence of three, any-match", "WITHIN / SLIDE",
-        Line(TWO_STEP, "x", OVERLAPS, partial(_letters, 1_000, 500)),
+        Line(TWO_STEP, BUILT_ONCE, [20, 60, 150, 300], partial(_letters, 600, 300)),
         Line(["aseq"], "x", OVERLAPS, partial(_letters, 200_000, 20_000)),
         Line(["greta"], "x", OVERLAPS, partial(_letters, 50_000, 1_000)),
         Line(["cogra"], "x", OVERLAPS, partial(_letters, 2 * MILLION, 200_000)),
@@ -138,16 +139,16 @@ EXPERIMENTS = [
     _growth(
         "overlap-comparison", "windows that an event is in, three with comparisons between neighbours, any-match",
         "WITHIN / SLIDE",
-        Line(["sase"], "x", OVERLAPS, partial(_falling, 1_000, 500)),
-        Line(["greta", "cogra"], "x", OVERLAPS, partial(_falling, 10_000, 1_000)),
-        Line([SEPARATE], "x", OVERLAPS, partial(_falling, 100_000, 10_000)),
-        Line(["pane"], "1, then x", [4, 16, 64, 256], partial(_falling, 400_000, 40_000)),
+        Line(["sase"], BUILT_ONCE, [20, 50, 100, 200], partial(_falling, 400, 200)),
+        Line(["greta", "cogra"], "x", OVERLAPS, partial(_falling, 3_000, 500)),
+        Line([SEPARATE], "x", OVERLAPS, partial(_falling, 40_000, 4_000)),
+        Line(["pane"], "1, then x", [4, 16, 64, 128], partial(_falling, 50_000, 5_000)),
     ),
     *(
         _growth(
             f"overlap-{name}", f"windows that an event is in, a comparison between neighbours, {title}",
             "WITHIN / SLIDE",
-            Line(["sase"], "x", OVERLAPS, partial(_sliding, semantics, 100_000, 10_000)),
+            Line(["sase"], BUILT_ONCE, [50, 100, 150, 200], partial(_sliding, semantics, 100_000, 10_000)),
             Line(["cogra"], "x", OVERLAPS, partial(_sliding, semantics, 50_000, 5_000)),
             Line(["pane"], CONSTANT, [1, 4, 16, 64], partial(_sliding, semantics, 4 * MILLION, 400_000)),
         )
@@ -155,15 +156,15 @@ EXPERIMENTS = [
     ),
     _growth(
         "groups-any", "groups of the same events, a sequence of three, any-match", "groups",
-        Line(TWO_STEP, "x⁻²", [2, 3, 4, 6], partial(_keyed, 3_000)),
+        Line(TWO_STEP, "x⁻²", [2, 3, 4, 6], partial(_keyed, 1_200)),
         Line(["aseq"], CONSTANT, [10, 100, 1_000, 10_000], partial(_keyed, MILLION)),
-        Line(["greta"], "x⁻¹", [5, 10, 20, 50], partial(_keyed, 100_000)),
+        Line(["greta"], "x⁻¹", [8, 15, 30, 50], partial(_keyed, 100_000)),
         Line(["cogra", "pane"], CONSTANT, [10, 100, 1_000, 10_000], partial(_keyed, 4 * MILLION)),
     ),
     *(
         _growth(
             f"groups-{name}", f"groups of the same events, a Kleene closure, {title}", "groups",
-            Line(["sase"], "x⁻¹", [10, 20, 50, 100], partial(_companies, semantics, 20_000)),
+            Line(["sase"], "x⁻¹", [10, 20, 50, 100], partial(_companies, semantics, 8_000)),
             Line(["cogra", "pane"], CONSTANT, [10, 100, 1_000, 10_000], partial(_companies, semantics, 4 * MILLION)),
         )
         for semantics, name, title in ONE_BY_ONE
