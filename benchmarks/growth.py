@@ -96,7 +96,7 @@ def _length(semantics: Semantics, size: int, within: int, length: float) -> Ask:
 
 ONE_BY_ONE = ((NEXT, "next", "next-match"), (CONTIGUOUS, "contiguous", "contiguous"))
 OVERLAPS = [4, 8, 16, 32]
-LENGTHS = [3, 5, 7, 10]
+LENGTHS = [4, 8, 16, 24]
 
 EXPERIMENTS = [
     _growth(
@@ -173,14 +173,14 @@ EXPERIMENTS = [
         "length-any", "length of a sequence, any-match", "length",
         Line(TWO_STEP, EXPONENTIAL, [5, 6, 7, 8], partial(_length, ANY, 34, 34)),
         Line(["greta"], "x", LENGTHS, partial(_length, ANY, 100_000, 100)),
-        Line(["aseq"], "x", LENGTHS, partial(_length, ANY, MILLION, 100)),
-        Line(["cogra", "pane"], "x", LENGTHS, partial(_length, ANY, 4 * MILLION, 100)),
+        Line(["aseq"], "x", LENGTHS, partial(_length, ANY, MILLION // 2, 100)),
+        Line(["cogra", "pane"], "x", LENGTHS, partial(_length, ANY, 2 * MILLION, 100)),
     ),
     *(
         _growth(
             f"length-{name}", f"length of a sequence, {title}", "length",
-            Line(["sase"], "x", LENGTHS, partial(_length, semantics, MILLION, 100)),
-            Line(["cogra", "pane"], "x", LENGTHS, partial(_length, semantics, 4 * MILLION, 100)),
+            Line(["sase"], "x", LENGTHS, partial(_length, semantics, 100_000, 100)),
+            Line(["cogra", "pane"], "x", LENGTHS, partial(_length, semantics, 2 * MILLION, 100)),
         )
         for semantics, name, title in ONE_BY_ONE
     ),

@@ -28,8 +28,8 @@ exponent is fitted to the {FITTED} hardest points at most; it may be off by a te
 what is large.
 
 Theory counts steps; `x log x` has an exponent slightly above 1. *Additions* are those of numbers of x bits or so: of n
-bits, one takes n / 64 steps, which makes the exponent up to 1 larger. *1* is no growth; *1, then x* is that of look-ups
-first, which all windows share, and of additions then, which they do not.
+bits, one takes n / 64 steps, which makes the exponent up to 1 larger. *1* is no growth. *1, then x*: first most is what
+windows share, to build trends or to look them up; then it is what is added for each window.
 """
 
 INTRODUCTION = """\
@@ -43,9 +43,9 @@ lies beyond. `make bench` measures all of it again, and writes this page, its ch
 METHOD = """\
 ## How it was measured
 
-- Each point runs in a process of its own, {rounds} times, in turns with what it is compared with; one that takes more
-  than {once:g} seconds, with the sorting of its events or the start of Flink or Spark, once. The table has the median;
-  [benchmarks.json](benchmarks.json) has the spread and the number of rounds.
+- Each point runs in a process of its own, {rounds} times (`growth-…`: twice), in turns with what it is compared with;
+  one that takes more than {once:g} seconds, with the sorting of its events or the start of Flink or Spark, once. The
+  table has the median; [benchmarks.json](benchmarks.json) has the spread and the number of rounds.
 - All programs of a comparison gave the same answer, or the run would have failed.
 - *> 15 s* did not finish in that time; *·* was not tried, as it did not finish on less, or has other x (`growth-…`);
   *refused* is a question that a program does not take at that size.

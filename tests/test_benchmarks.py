@@ -54,12 +54,13 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("experiment", COMPARED, ids=lambda experiment: experiment.name)
 def test_the_engines_of_an_experiment_can_answer_and_agree(experiment: Experiment) -> None:
+    size = 20 if experiment.name == "growth-length-any" else 60  # of 60 events, too many trends have eight
     known: dict[str, list[Row]] = {}
     for program in experiment.programs:
         xs = experiment.xs_of(program)
         for x in (xs[0], xs[-1]):
             asked = experiment.asked(program, x)
-            query, events = check(asked.query), make_events(asked, size=60)
+            query, events = check(asked.query), make_events(asked, size=size)
             stream = fit_events(query, events, "events").stream
             if str(asked) not in known:
                 known[str(asked)] = sorted(VARIANTS["pane"].run(query, stream, Limits(), Cost()))
