@@ -18,7 +18,7 @@ from benchmarks.variants import SEPARATE
 from pipeline.query.tree import Semantics
 
 MILLION = 1_000_000
-PARTITIONS = 30
+PARTITIONS = 50
 THREE = "SEQ(Stock R, Stock S, Stock T)"  # counts of few bits, so that what grows is the number of steps
 FALL = "R.price > S.price AND S.price > T.price"
 TWO_STEP = ("sase", "fla", "prc")
@@ -104,25 +104,25 @@ EXPERIMENTS = [
         Line(TWO_STEP, "x³", [500, 700, 1_000, 1_400], _letters),
         Line(["aseq"], "x", [400_000, 800_000, 1_600_000, 3_200_000], _letters),
         Line(["greta"], "x²", [15_000, 20_000, 30_000, 50_000], _letters),
-        Line(["cogra", "pane"], "x", [6 * MILLION, 12 * MILLION, 20 * MILLION, 32 * MILLION], _letters),
+        Line(["cogra", "pane"], "x", [8 * MILLION, 16 * MILLION, 24 * MILLION, 32 * MILLION], _letters),
     ),
     _growth(
         "events-kleene", f"events of each of {PARTITIONS} partitions, a Kleene closure, any-match", "events",
         Line(["sase"], EXPONENTIAL, [15, 16, 17, 18], _kleene),
-        Line(["aseq"], "x² additions", [300, 500, 700, 1_000], _kleene),
+        Line(["aseq"], "x² additions", [400, 500, 700, 1_000], _kleene),
         Line(["greta"], "x² additions", [1_000, 1_500, 2_000, 3_000], _kleene),
         Line(["cogra", "pane"], "x additions", [30_000, 40_000, 50_000, 60_000], _kleene),
     ),
     _growth(
         "events-comparison", "events of a window, three with comparisons between neighbours, any-match", "events",
-        Line(TWO_STEP, "x³", [250, 350, 500, 700], _falling),
+        Line(TWO_STEP, "x³", [300, 400, 500, 700], _falling),
         Line(["greta", "cogra"], "x²", [3_000, 4_000, 6_000, 9_000], _falling),
-        Line(["pane"], "x log x", [50_000, 100_000, 150_000, 200_000], _falling),
+        Line(["pane"], "x log x", [100_000, 150_000, 200_000, 300_000], _falling),
     ),
     *(
         _growth(
             f"events-{name}", f"events of a window, a Kleene closure, {title}", "events",
-            Line(["sase"], "x²", [1_000, 2_000, 3_000, 4_000], partial(_runs, semantics)),
+            Line(["sase"], "x²", [1_500, 2_000, 3_000, 4_500], partial(_runs, semantics)),
             Line(["cogra", "pane"], "x", [3 * MILLION, 6 * MILLION, 10 * MILLION, 16 * MILLION],
                  partial(_runs, semantics)),
         )
@@ -130,7 +130,7 @@ EXPERIMENTS = [
     ),
     _growth(
         "overlap-any", "windows that an event is in, a sequence of three, any-match", "WITHIN / SLIDE",
-        Line(TWO_STEP, BUILT_ONCE, [20, 60, 150, 300], partial(_letters, 600, 300)),
+        Line(TWO_STEP, BUILT_ONCE, [20, 50, 100, 200], partial(_letters, 800, 400)),
         Line(["aseq"], "x", OVERLAPS, partial(_letters, 200_000, 20_000)),
         Line(["greta"], "x", OVERLAPS, partial(_letters, 50_000, 1_000)),
         Line(["cogra"], "x", OVERLAPS, partial(_letters, 2 * MILLION, 200_000)),
@@ -148,15 +148,15 @@ EXPERIMENTS = [
         _growth(
             f"overlap-{name}", f"windows that an event is in, a comparison between neighbours, {title}",
             "WITHIN / SLIDE",
-            Line(["sase"], BUILT_ONCE, [50, 100, 150, 200], partial(_sliding, semantics, 100_000, 10_000)),
-            Line(["cogra"], "x", OVERLAPS, partial(_sliding, semantics, 50_000, 5_000)),
-            Line(["pane"], CONSTANT, [1, 4, 16, 64], partial(_sliding, semantics, 4 * MILLION, 400_000)),
+            Line(["sase"], BUILT_ONCE, [50, 100, 150, 200], partial(_sliding, semantics, 200_000, 20_000)),
+            Line(["cogra"], "x", OVERLAPS, partial(_sliding, semantics, 150_000, 15_000)),
+            Line(["pane"], CONSTANT, [1, 4, 16, 64], partial(_sliding, semantics, 10 * MILLION, MILLION)),
         )
         for semantics, name, title in ONE_BY_ONE
     ),
     _growth(
         "groups-any", "groups of the same events, a sequence of three, any-match", "groups",
-        Line(TWO_STEP, "x⁻²", [2, 3, 4, 6], partial(_keyed, 1_200)),
+        Line(TWO_STEP, "x⁻²", [2, 3, 4, 5], partial(_keyed, 1_500)),
         Line(["aseq"], CONSTANT, [10, 100, 1_000, 10_000], partial(_keyed, MILLION)),
         Line(["greta"], "x⁻¹", [8, 15, 30, 50], partial(_keyed, 100_000)),
         Line(["cogra", "pane"], CONSTANT, [10, 100, 1_000, 10_000], partial(_keyed, 4 * MILLION)),
@@ -164,7 +164,7 @@ EXPERIMENTS = [
     *(
         _growth(
             f"groups-{name}", f"groups of the same events, a Kleene closure, {title}", "groups",
-            Line(["sase"], "x⁻¹", [10, 20, 50, 100], partial(_companies, semantics, 8_000)),
+            Line(["sase"], "x⁻¹", [10, 20, 50, 100], partial(_companies, semantics, 12_000)),
             Line(["cogra", "pane"], CONSTANT, [10, 100, 1_000, 10_000], partial(_companies, semantics, 4 * MILLION)),
         )
         for semantics, name, title in ONE_BY_ONE
@@ -179,7 +179,7 @@ EXPERIMENTS = [
     *(
         _growth(
             f"length-{name}", f"length of a sequence, {title}", "length",
-            Line(["sase"], "x", LENGTHS, partial(_length, semantics, 100_000, 100)),
+            Line(["sase"], "x", LENGTHS, partial(_length, semantics, 150_000, 100)),
             Line(["cogra", "pane"], "x", LENGTHS, partial(_length, semantics, 2 * MILLION, 100)),
         )
         for semantics, name, title in ONE_BY_ONE
