@@ -9,15 +9,13 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import linear_regression, median
 from typing import Any, Literal
 
-from benchmarks.flink import NAME as FLINK
 from benchmarks.points import Ask, Budget, Measured, measure
 
 ROUNDS = 3
 ONCE = 2.0  # seconds: a point that takes longer, its preparation included, has no further round
 SECONDS = 15.0  # that a program may take
 MEMORY = 12 * 2**30
-LEAST = {FLINK: 1.0}  # seconds: below, what a program takes is its fixed cost as much as the events'
-LEAST_OTHERS = 0.05
+LEAST = 0.05  # seconds: below, what a program takes is its fixed cost as much as the events'
 FITTED = 4  # points at most, the hardest
 FEWEST, SPAN = 3, 2  # points that make a fit, the hardest with so many times the x of the easiest
 EXPONENTIAL = "exponential"
@@ -236,8 +234,7 @@ def growth(points: Sequence[Point], program: str, theory: str) -> dict[str, Any]
     >>> growth(took(lambda x: 2 ** (x / 8)), "p", "exponential")["fitted"]
     '2^(x/8)'
     """
-    least = LEAST.get(program, LEAST_OTHERS)
-    fitted = [one for one in points if one.program == program and not one.lost and one.seconds >= least][-FITTED:]
+    fitted = [one for one in points if one.program == program and not one.lost and one.seconds >= LEAST][-FITTED:]
     xs, logs = [one.x for one in fitted], [math.log(one.seconds) for one in fitted]
     return {"fitted": _fitted(xs, logs, theory), "over": xs}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import FITTED, LEAST_OTHERS, ONCE
+from benchmarks.harness import FITTED, LEAST, ONCE
 
 Result = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ Jobs on Spark, against plain Spark on the same rows: below 1 × is faster than i
 
 GROWTH = f"""\
 How time grows with x alone, by program and semantics. Each program has its own x, and its own events where x is not
-their number, so that it takes at least {LEAST_OTHERS * 1e3:g} ms, below which the costs of a run itself count. The
+their number, so that it takes at least {LEAST * 1e3:g} ms, below which the costs of a run itself count. The
 exponent is fitted to the {FITTED} hardest points at most; it may be off by a tenth or two, since caches hold less of
 what is large.
 
