@@ -273,7 +273,7 @@ def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "<svg" in (tmp_path / "benchmarks" / "first.svg").read_text()
     assert "first: Events. a paper." in capsys.readouterr().out
 
-    shown, _ = benchmarks(tmp_path / "benchmarks.json")
+    [shown] = benchmarks(tmp_path / "benchmarks.json")
     assert [(one["engine"], one["size"], one["status"]) for one in shown["points"]][-1] == (
         "sase",
         2000,

@@ -57,7 +57,7 @@ def comparisons(facts: Facts, subjects: Sequence[Subject]) -> list[dict[str, Any
 
 
 def benchmarks(file: Path) -> list[dict[str, Any]]:
-    """The same of the benchmarks, where they are at hand."""
+    """The same of the benchmarks, where they are at hand; not those of growth, where each program has its own events."""
     if not file.is_file():
         return []
     results = json.loads(file.read_text("utf-8"))
@@ -70,7 +70,7 @@ def benchmarks(file: Path) -> list[dict[str, Any]]:
             "points": [_benchmarked(point, result["seconds"]) for point in result["points"]],
         }
         for name, result in results.items()
-        if "points" in result
+        if result.get("points") and not result.get("growth")
     ]
 
 
