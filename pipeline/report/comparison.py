@@ -57,7 +57,7 @@ def comparisons(facts: Facts, subjects: Sequence[Subject]) -> list[dict[str, Any
 
 
 def benchmarks(file: Path) -> list[dict[str, Any]]:
-    """The same of the benchmarks, where they are at hand; not those of growth, where each program has its own events."""
+    """The same of the benchmarks, where they are at hand; not of growth, where each program has its own events."""
     if not file.is_file():
         return []
     results = json.loads(file.read_text("utf-8"))
