@@ -136,7 +136,8 @@ def _outcome(name: str, result: Result) -> tuple[str, ...]:
 
 def section(name: str, result: Result) -> str:
     """What was measured of one experiment."""
-    lines = [f"{result['title'][0].upper()}{result['title'][1:]}. {result.get('source', '')}.".replace("..", "."), ""]
+    said = [result[name] for name in ("title", "source") if name in result]
+    lines = [" ".join(f"{text[0].upper()}{text[1:]}." for text in said), ""]
     if "points" in result:
         lines += [f"![time by {result['x']}](benchmarks/{name}.svg)", "", f"```\n{result['query'].strip()}\n```", ""]
         lines += ["Time:", "", comparison_table(result, _time), ""]

@@ -271,7 +271,7 @@ def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "make bench BENCH='first'" in text
     assert re.search(r"pane +\| x +\| x\^1.02 +\| 10 to 2,000", text)
     assert "<svg" in (tmp_path / "benchmarks" / "first.svg").read_text()
-    assert "first: Events. a paper." in capsys.readouterr().out
+    assert "first: Events. A paper." in capsys.readouterr().out
 
     [shown] = benchmarks(tmp_path / "benchmarks.json")
     assert [(one["engine"], one["size"], one["status"]) for one in shown["points"]][-1] == (
