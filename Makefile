@@ -44,7 +44,7 @@ format: venv ## format the code and sort the imports
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.bench ## measure all that docs/benchmarks.md shows (an hour and a half; BENCH=--quick for the easy points)
+bench: $(VENV)/.bench ## measure all that docs/benchmarks.md shows (some 100 minutes; BENCH=--quick for the easy points)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 clean: ## remove the environment and everything generated
