@@ -74,7 +74,8 @@ What differs from the papers:
   the same windows as before. SASE's paper gives its comparison with TelegraphCQ as throughput relative to the lightest
   load; here are seconds, of Spark SQL in its place, in windows that do not overlap. Its Figure 10, three ways to test
   a second attribute, is left out, since the product has one. Nishimura's has no figures.
-- Flink CEP is not in Figure 10, which begins with 33 events of each company, so with 2^33 matches of each. For
+- Flink CEP is not in COGRA's Figure 10, which begins with 33 events of each company, so with 2^33 matches of each, nor
+  where windows move with every event: it gives a match once, not in each window that it is in. For
   skip-till-next-match its Kleene closures are `greedy()` and `until` the next type: without, they would skip what fits.
 - One traversal for all windows saves less in `overlap-any` than elsewhere: its counts have hundreds of bits, and an
   event still has a number for each window that it is in, so that additions cost more than the index that is shared.
