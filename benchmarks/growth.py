@@ -40,7 +40,7 @@ def _growth(name: str, title: str, x: str, *lines: Line) -> Experiment:
     each = [(program, line) for line in lines for program in line.programs]
     return Experiment(
         f"growth-{name}", title, SHOWN, x, sorted({one for line in lines for one in line.xs}),
-        [program for program, _ in each], lines[0].ask, rounds=2,
+        [program for program, _ in each], lines[0].ask, quick=1, rounds=2,
         theory={program: line.theory for program, line in each},
         only={program: line.xs for program, line in each},
         asks={program: line.ask for program, line in each},

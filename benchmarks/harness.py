@@ -102,7 +102,7 @@ class Experiment:
     xs: Sequence[float]
     programs: Sequence[str]
     ask: Callable[[float], Ask]
-    quick: int = 3  # so many of the x for a quick run
+    quick: int = 2  # so many x of each program for a quick run
     theory: Mapping[str, str] = field(default_factory=dict)  # of a program, how its time grows with x
     claims: Sequence[Claim] = ()
     seconds: float = SECONDS
@@ -177,9 +177,11 @@ def compare(experiment: Experiment, rounds: int | None = None, *, quick: bool = 
     budget, rounds = Budget(experiment.seconds, MEMORY), rounds or experiment.rounds
     points: dict[tuple[str, float], Point] = {}
     lost: dict[str, str] = {}
-    for x in experiment.xs[: experiment.quick] if quick else experiment.xs:
+    for x in experiment.xs:
         asks = {
-            program: experiment.asked(program, x) for program in experiment.programs if x in experiment.xs_of(program)
+            program: experiment.asked(program, x)
+            for program in experiment.programs
+            if x in experiment.xs_of(program)[: experiment.quick if quick else None]
         }
         slow = set()
         for number in range(rounds):

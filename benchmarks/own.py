@@ -64,32 +64,32 @@ def _small(x: float, *programs: str) -> list[Claim]:
 EXPERIMENTS = [
     Experiment(
         "bits", "bits of the counts, ten million events in one window", "numbers of any size", "bits",
-        [60, 120, 1_000, 10_000, 60_000, MANY / 2], ("pane", "cogra"), _bits, quick=2,
+        [60, 120, 1_000, 10_000, 60_000, MANY / 2], ("pane", "cogra"), _bits,
         claims=[*_both(60, 50), *_both(120, 40), *_both(1_000, 40), *_both(10_000, 10), *_both(MANY / 2, 50)],
     ),
     Experiment(
         "events-any", "events of one partition in one window, a comparison between neighbours, any-match",
         "an index instead of a scan", "events", [1_000, 5_000, 10_000, 20_000, 100_000, 300_000, MILLION],
-        ("greta", "cogra", "pane"), partial(_falling, ANY), quick=2,
+        ("greta", "cogra", "pane"), partial(_falling, ANY),
         claims=[Claim("pane", 20_000, Target("≥", 100), ("greta", 20_000)), Claim("pane", MILLION, Target("≥", 0.1))],
     ),
     Experiment(
         "events-next", "events of one partition, a comparison between neighbours, next-match, windows of 10,000 events",
         "an index instead of a scan", "events",
         [100_000, MILLION, 2 * MILLION, 5 * MILLION, MANY], ("sase", "cogra", "pane"),
-        partial(_tumbling, NEXT), quick=2,
+        partial(_tumbling, NEXT),
         claims=[Claim("pane", MANY, Target("≥", 20)), *_small(MANY, "cogra", "pane")],
     ),
     Experiment(
         "events-contiguous", "events of one partition, a comparison between neighbours, contiguous, windows of 10,000",
         "an index instead of a scan", "events",
         [100_000, MILLION, 2 * MILLION, 5 * MILLION, MANY], ("sase", "cogra", "pane"),
-        partial(_tumbling, CONTIGUOUS), quick=2,
+        partial(_tumbling, CONTIGUOUS),
         claims=[Claim("pane", MANY, Target("≥", 20)), *_small(MANY, "cogra", "pane")],
     ),
     Experiment(
         "overlap", "windows that an event is in, no conditions, a million events", "panes", "WITHIN / SLIDE",
-        [1, 6, 60, 600, 6_000], ("cogra", "aseq", "pane"), partial(_letters, MILLION), quick=2,
+        [1, 6, 60, 600, 6_000], ("cogra", "aseq", "pane"), partial(_letters, MILLION),
         claims=_small(1, "cogra", "aseq", "pane"),
     ),
     Experiment(
@@ -100,27 +100,27 @@ EXPERIMENTS = [
     Experiment(
         "overlap-any", "windows that an event is in, a comparison, any-match, 200,000 events",
         "one traversal for many windows", "WITHIN / SLIDE", [1, 4, 15, 60, 240], (SEPARATE, "pane"),
-        partial(_overlap, ANY, 200_000), quick=2,
+        partial(_overlap, ANY, 200_000),
     ),
     Experiment(
         "overlap-scan", "windows that an event is in, a comparison, any-match, 30,000 events",
         "so few events that engines which scan them finish", "WITHIN / SLIDE", [1, 2, 4, 15, 60],
-        ("greta", "cogra", SEPARATE, "pane"), partial(_overlap, ANY, 30_000), quick=2,
+        ("greta", "cogra", SEPARATE, "pane"), partial(_overlap, ANY, 30_000),
     ),
     Experiment(
         "overlap-next", "windows that an event is in, a comparison, next-match, two million events",
         "each event is extended once", "WITHIN / SLIDE", [1, 4, 15, 60, 240], ("cogra", "pane"),
-        partial(_overlap, NEXT, 2 * MILLION), quick=2,
+        partial(_overlap, NEXT, 2 * MILLION),
     ),
     Experiment(
         "overlap-contiguous", "windows that an event is in, a comparison, contiguous, two million events",
         "only the last events cross a pane's edge", "WITHIN / SLIDE", [1, 4, 15, 60, 240], ("cogra", "pane"),
-        partial(_overlap, CONTIGUOUS, 2 * MILLION), quick=2,
+        partial(_overlap, CONTIGUOUS, 2 * MILLION),
     ),
     Experiment(
         "q3", "COGRA's q3 as it is shipped: 10 minutes sliding by 10 seconds, 10 prices a second",
         "one traversal for many windows", "events", [10_000, 50_000, 200_000, MILLION // 2, MILLION],
-        ("cogra", SEPARATE, "pane"), _q3, quick=2,
+        ("cogra", SEPARATE, "pane"), _q3,
         claims=[
             Claim("pane", 200_000, Target("≥", 5), (SEPARATE, 200_000)), Claim("pane", MILLION, SMALL, of="memory"),
         ],
@@ -141,6 +141,6 @@ EXPERIMENTS = [
     Experiment(
         "length", "length of a sequence, a million events in windows of 100,000", "the vector of an automaton",
         "length",
-        [2, 3, 4, 6, 8, 10], ("aseq", "greta", "cogra", "pane"), _length, quick=2,
+        [2, 3, 4, 6, 8, 10], ("aseq", "greta", "cogra", "pane"), _length,
     ),
 ]  # fmt: skip

@@ -110,13 +110,16 @@ def test_programs_are_measured_where_they_can_be_and_asked_what_they_can_answer(
     monkeypatch.setattr(harness, "measure", measure)
     experiment = Experiment(
         "two", "", "", "x", [1, 2, 4], ("few", "many"), asked,
-        rounds=1, only={"few": [1, 2], "many": [2, 4]}, asks={"many": lambda x: asked(1000 * x)},
+        quick=1, rounds=1, only={"few": [1, 2], "many": [2, 4]}, asks={"many": lambda x: asked(1000 * x)},
     )  # fmt: skip
     found = compare(experiment)
     assert sizes == [("few", 1), ("few", 2), ("many", 2000), ("many", 4000)]
     assert found["rounds"] == 1
     assert "-- few\nRETURN" in found["query"]
     assert "-- many: 2,000 events\nRETURN" in found["query"]
+    sizes.clear()
+    compare(experiment, quick=True)
+    assert sizes == [("few", 1), ("many", 2000)]
 
 
 def test_answers_agree() -> None:
