@@ -24,7 +24,7 @@ FALL = "R.price > S.price AND S.price > T.price"
 TWO_STEP = ("sase", "fla", "prc")
 SHOWN = "growth, and what theory says of it"
 CONSTANT = "1"
-BUILT_ONCE = "1, then x"  # a trend is built once, and counted in each window that it is in
+SHARED = "1, then x"  # windows share what builds trends, or finds them; then each adds up its own
 
 
 class Line(NamedTuple):
@@ -130,7 +130,7 @@ EXPERIMENTS = [
     ),
     _growth(
         "overlap-any", "windows that an event is in, a sequence of three, any-match", "WITHIN / SLIDE",
-        Line(TWO_STEP, BUILT_ONCE, [20, 50, 100, 200], partial(_letters, 800, 400)),
+        Line(TWO_STEP, SHARED, [20, 50, 100, 200], partial(_letters, 800, 400)),
         Line(["aseq"], "x", OVERLAPS, partial(_letters, 200_000, 20_000)),
         Line(["greta"], "x", OVERLAPS, partial(_letters, 50_000, 1_000)),
         Line(["cogra"], "x", OVERLAPS, partial(_letters, 2 * MILLION, 200_000)),
@@ -139,16 +139,16 @@ EXPERIMENTS = [
     _growth(
         "overlap-comparison", "windows that an event is in, three with comparisons between neighbours, any-match",
         "WITHIN / SLIDE",
-        Line(["sase"], BUILT_ONCE, [20, 50, 100, 200], partial(_falling, 400, 200)),
+        Line(["sase"], SHARED, [20, 50, 100, 200], partial(_falling, 400, 200)),
         Line(["greta", "cogra"], "x", OVERLAPS, partial(_falling, 3_000, 500)),
         Line([SEPARATE], "x", OVERLAPS, partial(_falling, 40_000, 4_000)),
-        Line(["pane"], "1, then x", [4, 16, 64, 128], partial(_falling, 50_000, 5_000)),
+        Line(["pane"], SHARED, [4, 16, 64, 128], partial(_falling, 50_000, 5_000)),
     ),
     *(
         _growth(
             f"overlap-{name}", f"windows that an event is in, a comparison between neighbours, {title}",
             "WITHIN / SLIDE",
-            Line(["sase"], BUILT_ONCE, [50, 100, 150, 200], partial(_sliding, semantics, 200_000, 20_000)),
+            Line(["sase"], SHARED, [50, 100, 150, 200], partial(_sliding, semantics, 200_000, 20_000)),
             Line(["cogra"], "x", OVERLAPS, partial(_sliding, semantics, 150_000, 15_000)),
             Line(["pane"], CONSTANT, [1, 4, 16, 64], partial(_sliding, semantics, 10 * MILLION, MILLION)),
         )
